@@ -1,0 +1,1 @@
+"""The inbox: one receipt per message and consumer, completed in the commit of the handler."""

@@ -1,0 +1,79 @@
+"""The inbox table, added to the application's MetaData."""
+
+from typing import Final
+
+from sqlalchemy import Column, Index, Integer, MetaData, Table
+
+from uow.errors import FixTheCodeError
+from uow.sql.types import ExactLongText, ExactText, ExactUuid, InstantTicks, UtcDateTime
+
+_INFO_KEY: Final = "selfmanaged.inbox"
+
+
+class InboxNotMappedError(FixTheCodeError):
+    """The MetaData does not hold the inbox table; call `inbox.add_inbox_table(metadata)` first."""
+
+
+def add_inbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
+    """Add `inbox_receipt` to the application's MetaData; a second call returns the same table.
+
+    `schema` is the database schema, when it is not the MetaData's own.
+    """
+    if _INFO_KEY in metadata.info:
+        return inbox_table(metadata)
+    table = Table(
+        "inbox_receipt",
+        metadata,
+        Column("message_id", ExactUuid(), primary_key=True),
+        Column("consumer", ExactText(200), primary_key=True),
+        Column("contract_name", ExactText(200), nullable=False),
+        Column("contract_version", Integer(), nullable=False),
+        Column("occurred_at", InstantTicks(), nullable=False),
+        Column("payload", ExactLongText(), nullable=False),
+        Column("correlation_id", ExactText(200)),
+        Column("traceparent", ExactText(128)),
+        Column("tracestate", ExactText(512)),
+        Column("state", ExactText(16), nullable=False),
+        Column("lease_token", ExactUuid()),
+        Column("lease_expires_at", UtcDateTime()),
+        Column("attempt_count", Integer(), nullable=False, default=0),
+        Column("abandoned_count", Integer(), nullable=False, default=0),
+        Column("next_attempt_at", UtcDateTime()),
+        Column("received_at", UtcDateTime(), nullable=False),
+        Column("completed_at", UtcDateTime()),
+        Column("error_code", ExactText(64)),
+        Column("error_detail", ExactText(1000)),
+        schema=schema,
+        mysql_engine="InnoDB",
+        mysql_charset="utf8mb4",
+    )
+    unfinished = table.c.next_attempt_at.is_not(None)
+    finished = table.c.completed_at.is_not(None)
+    Index(
+        "ix_inbox_receipt_due",
+        table.c.consumer,
+        table.c.next_attempt_at,
+        postgresql_where=unfinished,
+        sqlite_where=unfinished,
+    )
+    Index(
+        "ix_inbox_receipt_finished",
+        table.c.state,
+        table.c.completed_at,
+        table.c.message_id,
+        postgresql_where=finished,
+        sqlite_where=finished,
+    )
+    metadata.info[_INFO_KEY] = table.key
+    return table
+
+
+def inbox_table(metadata: MetaData) -> Table:
+    """The inbox table of this MetaData. Raises InboxNotMappedError when it was not added."""
+    key = metadata.info.get(_INFO_KEY)
+    if key is None or key not in metadata.tables:
+        raise InboxNotMappedError(
+            "this MetaData has no inbox table; call inbox.add_inbox_table(metadata) "
+            "(or relay.add_messaging_tables(metadata)) where the application's tables are declared"
+        )
+    return metadata.tables[key]

@@ -1,0 +1,1 @@
+"""Jobs: identities, attempts and fencing tokens. Nothing is public here yet."""

@@ -1,0 +1,1 @@
+"""The outbox: events stored in the commit of the business, waiting for the relay."""

@@ -1,0 +1,1 @@
+"""Brokers through kombu: the one place that imports kombu and py-amqp."""

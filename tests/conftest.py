@@ -1,0 +1,29 @@
+"""Fixtures that all suites share."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from tests.support.databases import KINDS, engine_for, temporary_database_url
+
+
+@pytest.fixture(params=KINDS)
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """Each supported database in turn; a test that depends on it runs once on each."""
+    return str(request.param)
+
+
+@pytest.fixture
+async def database_url(database_kind: str, tmp_path: Path) -> AsyncIterator[str]:
+    """The URL of an empty database of that kind, dropped after the test."""
+    async with temporary_database_url(database_kind, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
+    """An engine on that database."""
+    async with engine_for(database_url) as engine:
+        yield engine

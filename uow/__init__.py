@@ -1,0 +1,1 @@
+"""The unit of work, and the words and SQL ground that everyone stands on."""

@@ -1,0 +1,98 @@
+"""Databases as values with capabilities; code asks for a capability, never for a name."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from sqlalchemy import Connection, Dialect, Engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from uow.errors import FixTheCodeError
+
+
+class UnsupportedDatabaseError(FixTheCodeError):
+    """The database is none of PostgreSQL, SQLite, MariaDB and MySQL; it is refused, not guessed."""
+
+
+class UpsertStyle(StrEnum):
+    """How an insert says what to do about a row that is already there."""
+
+    ON_CONFLICT = "on conflict"
+    ON_DUPLICATE_KEY = "on duplicate key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """What one kind of database can do.
+
+    skip_locked: SELECT ... FOR UPDATE SKIP LOCKED exists.
+    update_returning: UPDATE ... RETURNING exists, so a claim is one statement.
+    notify: LISTEN/NOTIFY exists.
+    transaction_status: the outcome of a transaction can be asked later by its id.
+    single_writer: one writing transaction at a time; it must begin IMMEDIATE.
+    claim_isolation: the isolation level that keeps a claim from locking what it leaves, if not the default.
+    parameters_limit: how many bound values one statement may carry.
+    """
+
+    name: str
+    upsert: UpsertStyle
+    skip_locked: bool
+    update_returning: bool
+    notify: bool
+    transaction_status: bool
+    single_writer: bool
+    claim_isolation: str | None
+    parameters_limit: int
+
+
+POSTGRESQL: Final = Database(
+    name="postgresql",
+    upsert=UpsertStyle.ON_CONFLICT,
+    skip_locked=True,
+    update_returning=True,
+    notify=True,
+    transaction_status=True,
+    single_writer=False,
+    claim_isolation=None,
+    parameters_limit=32_767,
+)
+SQLITE: Final = Database(
+    name="sqlite",
+    upsert=UpsertStyle.ON_CONFLICT,
+    skip_locked=False,
+    update_returning=True,
+    notify=False,
+    transaction_status=False,
+    single_writer=True,
+    claim_isolation=None,
+    parameters_limit=32_766,
+)
+MYSQL: Final = Database(
+    name="mysql",
+    upsert=UpsertStyle.ON_DUPLICATE_KEY,
+    skip_locked=True,
+    update_returning=False,
+    notify=False,
+    transaction_status=False,
+    single_writer=False,
+    claim_isolation="READ COMMITTED",
+    parameters_limit=65_535,
+)
+
+_BY_NAME: Final = {"postgresql": POSTGRESQL, "sqlite": SQLITE, "mysql": MYSQL, "mariadb": MYSQL}
+
+
+def database_of(
+    source: AsyncEngine | AsyncConnection | Engine | Connection | Dialect | Any,
+) -> Database:
+    """The capabilities of the database behind an engine, connection or SQLAlchemy dialect.
+
+    Raises UnsupportedDatabaseError for any other database.
+    """
+    dialect = source if isinstance(source, Dialect) else source.dialect
+    database = _BY_NAME.get(dialect.name)
+    if database is None:
+        raise UnsupportedDatabaseError(
+            f"database {dialect.name!r} is not supported; use PostgreSQL, MariaDB, MySQL or SQLite"
+        )
+    return database

@@ -1,0 +1,53 @@
+"""SQLite made fit for concurrent units of work: WAL, a busy timeout and BEGIN IMMEDIATE."""
+
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from uow.errors import FixTheCodeError
+
+BEGIN_OPTION: Final = "sqlite_begin"
+
+
+class InMemorySqliteError(FixTheCodeError):
+    """An in-memory SQLite database has one connection that all sessions would share; use a file."""
+
+
+def prepare_sqlite(engine: AsyncEngine | Engine, *, busy_timeout_seconds: float = 30.0) -> None:
+    """Let many units and processes write one SQLite file; call it once, right after creating the engine.
+
+    Sets WAL and `busy_timeout_seconds` on each new connection and begins every transaction IMMEDIATE,
+    because a deferred one that reads and then writes fails at once with "database is locked", whatever
+    the timeout. Reading sessions that should not wait for writers can use
+    `engine.execution_options(sqlite_begin="DEFERRED")`. Engines of other databases are left alone.
+    Raises InMemorySqliteError for an in-memory database.
+    """
+    sync_engine = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+    if sync_engine.dialect.name != "sqlite" or event.contains(sync_engine, "begin", _begin):
+        return
+    if sync_engine.url.database in {None, "", ":memory:"} or "mode=memory" in str(sync_engine.url):
+        raise InMemorySqliteError(
+            "an in-memory SQLite database cannot be shared by concurrent units; "
+            "use a file, for example sqlite+aiosqlite:///app.db"
+        )
+
+    def configure(dbapi_connection: Any, _record: Any) -> None:
+        dbapi_connection.isolation_level = None  # the driver must not begin by itself
+        cursor = dbapi_connection.cursor()
+        try:
+            cursor.execute(f"PRAGMA busy_timeout = {int(busy_timeout_seconds * 1000)}")
+            cursor.execute("PRAGMA journal_mode = WAL")
+            cursor.execute("PRAGMA foreign_keys = ON")
+        finally:
+            cursor.close()
+
+    event.listen(sync_engine, "connect", configure)
+    event.listen(sync_engine, "begin", _begin)
+
+
+def _begin(connection: Connection) -> None:
+    mode = connection.get_execution_options().get(BEGIN_OPTION, "IMMEDIATE")
+    if mode not in {"IMMEDIATE", "DEFERRED", "EXCLUSIVE"}:
+        raise FixTheCodeError(f"{BEGIN_OPTION} must be IMMEDIATE, DEFERRED or EXCLUSIVE, not {mode!r}")
+    connection.exec_driver_sql(f"BEGIN {mode}")
