@@ -28,7 +28,9 @@ async def ready(engine: AsyncEngine) -> AsyncEngine:
     return engine
 
 
-async def acquire(engine: AsyncEngine, store: LeaseStore, owner: str, name: str = "retention") -> Lease | None:
+async def acquire(
+    engine: AsyncEngine, store: LeaseStore, owner: str, name: str = "retention"
+) -> Lease | None:
     return await run_step(engine, lambda c: store.acquire(c, name, owner=owner, lease_seconds=30))
 
 

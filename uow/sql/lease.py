@@ -94,9 +94,7 @@ class LeaseStore:
     def renew(self, connection: Connection, lease: Lease, *, lease_seconds: float) -> bool:
         """Prolong a lease that is still held, to `lease_seconds` from now; False when it was lost."""
         renewed = connection.execute(
-            update(self._table)
-            .where(self._held(lease))
-            .values(expires_at=self._clock.after(lease_seconds))
+            update(self._table).where(self._held(lease)).values(expires_at=self._clock.after(lease_seconds))
         )
         return renewed.rowcount == 1
 
