@@ -1,0 +1,174 @@
+"""The inbox in a few verbs. Each is a contract; behind it stands one conditional statement for any batch."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection, Table
+
+from inbox.acquisition import Acquisition, RecordReport
+from inbox.options import InboxOptions
+from inbox.receipt import AcquiredReceipt, ReceiptKey, ReceiptLease
+from inbox.view import (
+    FailedReceiptCursor,
+    FailedReceiptFilter,
+    InboxCounts,
+    OperationAnswer,
+    ReceiptRecord,
+    ResetReport,
+)
+from uow.message import Message
+from uow.sql.clock import DatabaseClock, OperationalClock
+
+
+class InboxStore:
+    """Receipts of one inbox table. Call the verbs inside a transaction, as `run_step` gives one.
+
+    It holds no state: one instance serves every task and thread. A lease is held while the row carries
+    its token, is in state processing and has not expired by the database's clock; at exactly the expiry
+    it is lost. Verbs that end an attempt change nothing without the lease and say so.
+    """
+
+    def __init__(
+        self, table: Table, *, options: InboxOptions | None = None, clock: OperationalClock | None = None
+    ) -> None:
+        self._table = table
+        self._options = options or InboxOptions()
+        self._clock = clock or DatabaseClock()
+
+    def acquire(
+        self,
+        connection: Connection,
+        consumer: str,
+        messages: Sequence[Message],
+        *,
+        token: UUID | None = None,
+    ) -> list[Acquisition]:
+        """One answer per message, in their order; the acquired ones are leased to `token`.
+
+        A new message is stored and acquired, a due receipt or one whose lease expired is taken over; each
+        acquisition counts as an attempt. A message that comes twice in one call is BUSY the second time
+        (CONFLICT when its content differs). `token` must never have been used before; one is made when
+        none is given. Two statements at most for any number of messages (three on MySQL).
+        """
+        raise NotImplementedError
+
+    def record(self, connection: Connection, deliveries: Sequence[tuple[str, Message]]) -> RecordReport:
+        """Store a receipt for each pair of consumer and message, due now, without acquiring it.
+
+        The hand-over of `local:`, made in the transaction that settles the outbox. A receipt that is
+        there with equal content absorbs it, whatever its state; other content is reported, untouched.
+        """
+        raise NotImplementedError
+
+    def claim(
+        self,
+        connection: Connection,
+        consumers: Collection[str] | Mapping[str, int],
+        *,
+        limit: int,
+        token: UUID | None = None,
+    ) -> list[AcquiredReceipt]:
+        """Acquire up to `limit` due receipts of these consumers, the longest due first.
+
+        Due are those handed over, retries whose time has come and those whose lease expired; suspects
+        are left to `claim_suspect`. A mapping says how many at most for each consumer. Rows locked by
+        others are skipped where the database can, so two claims at once share nothing and never wait.
+        """
+        raise NotImplementedError
+
+    def claim_suspect(
+        self, connection: Connection, consumers: Collection[str], *, token: UUID | None = None
+    ) -> AcquiredReceipt | None:
+        """Acquire the one suspect that is due longest, or None. Run it while nothing else runs.
+
+        A suspect was acquired `isolate_after` times in a row without any verdict: it may be the message
+        that kills its process. Call `bury` first, so that none is run for ever.
+        """
+        raise NotImplementedError
+
+    def bury(self, connection: Connection, consumer: str, *, max_retry_attempts: int) -> list[ReceiptKey]:
+        """Dead-letter (`process_died`) what used up its attempts and whose lease expired; returns which."""
+        raise NotImplementedError
+
+    def renew(self, connection: Connection, leases: Collection[ReceiptLease]) -> frozenset[ReceiptLease]:
+        """Prolong all leases that are still held to `lease_seconds` from now; returns those that are lost."""
+        raise NotImplementedError
+
+    def complete(self, connection: Connection, lease: ReceiptLease) -> bool:
+        """Processed. Call it in the transaction of the effects, and commit nothing when it says False."""
+        raise NotImplementedError
+
+    def fail(
+        self,
+        connection: Connection,
+        lease: ReceiptLease,
+        *,
+        error_code: str,
+        error_detail: str | None = None,
+        delay_seconds: float,
+    ) -> bool:
+        """Schedule the next attempt in `delay_seconds`; False when the lease was lost."""
+        raise NotImplementedError
+
+    def dead_letter(
+        self,
+        connection: Connection,
+        lease: ReceiptLease,
+        *,
+        error_code: str,
+        error_detail: str | None = None,
+    ) -> bool:
+        """Give it up until an operator replays or discards it; False when the lease was lost."""
+        raise NotImplementedError
+
+    def release(
+        self, connection: Connection, leases: Collection[ReceiptLease], *, delay_seconds: float = 0.0
+    ) -> frozenset[ReceiptLease]:
+        """Give back unfinished receipts without counting the attempt; due again in `delay_seconds`.
+
+        Returns those whose lease was lost before.
+        """
+        raise NotImplementedError
+
+    def reset(self, connection: Connection, key: ReceiptKey) -> ResetReport:
+        """Replay: a dead-lettered or failed receipt becomes received, attempts 0, due now.
+
+        Of two operators one is accepted. Schedule the message again in the same transaction; a caller
+        that finds it undecodable rolls back.
+        """
+        raise NotImplementedError
+
+    def discard(self, connection: Connection, key: ReceiptKey) -> OperationAnswer:
+        """Resolve a dead-lettered receipt without running it; the row is kept."""
+        raise NotImplementedError
+
+    def list_failed(
+        self,
+        connection: Connection,
+        filter: FailedReceiptFilter | None = None,  # noqa: A002 - the word of the field
+        *,
+        cursor: FailedReceiptCursor | None = None,
+        limit: int = 100,
+    ) -> list[ReceiptRecord]:
+        """Up to `limit` dead-lettered receipts after `cursor`, the latest failure first."""
+        raise NotImplementedError
+
+    def find(self, connection: Connection, key: ReceiptKey) -> ReceiptRecord | None:
+        """The receipt as it stands, or None."""
+        raise NotImplementedError
+
+    def counts(self, connection: Connection) -> InboxCounts:
+        """Unfinished and dead receipts of all consumers; one statement, never reads processed ones."""
+        raise NotImplementedError
+
+    def cleanup(self, connection: Connection, *, limit: int = 1000) -> int:
+        """Delete up to `limit` processed receipts older than the retention, oldest first; returns how many.
+
+        Unfinished, dead-lettered and discarded receipts are never touched.
+        """
+        raise NotImplementedError
+
+
+def leases_of(receipts: Iterable[AcquiredReceipt]) -> list[ReceiptLease]:
+    """The leases of acquired receipts, as `renew` and `release` ask for them."""
+    return [receipt.lease for receipt in receipts]
