@@ -2,9 +2,9 @@
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
@@ -20,21 +20,54 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _TEXT: Final = re.compile(r"(\d{4}-\d{2}-\d{2})[T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,7}))?(?:Z|\+00:00)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, order=True)
 class UtcInstant:
-    """A point in time in UTC, exact to 100 ns, from year 1 to the end of year 9999.
+    """A point in time in UTC, exact to 100 ns, from year 1 to the end of year 9999. Immutable and ordered.
 
     `ticks` counts units of 100 ns since 0001-01-01T00:00:00Z, as .NET's `DateTime.Ticks` does;
     2026-01-01T00:00:00Z is 639028224000000000. Raises ValueError outside that range.
     """
 
+    # Not a dataclass: converters would then read and write it as an object with one field, not as text.
+    __slots__ = ("ticks",)
+    __match_args__ = ("ticks",)
     ticks: int
 
-    def __post_init__(self) -> None:
-        if type(self.ticks) is not int:
-            raise TypeError(f"ticks must be an int, not {type(self.ticks).__name__}")
-        if not 0 <= self.ticks <= MAXIMUM_TICKS:
-            raise ValueError(f"ticks must be between 0 and {MAXIMUM_TICKS}, not {self.ticks}")
+    def __init__(self, ticks: int) -> None:
+        if type(ticks) is not int:
+            raise TypeError(f"ticks must be an int, not {type(ticks).__name__}")
+        if not 0 <= ticks <= MAXIMUM_TICKS:
+            raise ValueError(f"ticks must be between 0 and {MAXIMUM_TICKS}, not {ticks}")
+        object.__setattr__(self, "ticks", ticks)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to {name!r} of a UtcInstant")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"cannot delete {name!r} of a UtcInstant")
+
+    def __eq__(self, other: object) -> bool:
+        return self.ticks == other.ticks if isinstance(other, UtcInstant) else NotImplemented
+
+    def __lt__(self, other: object) -> bool:
+        return self.ticks < other.ticks if isinstance(other, UtcInstant) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return self.ticks <= other.ticks if isinstance(other, UtcInstant) else NotImplemented
+
+    def __gt__(self, other: object) -> bool:
+        return self.ticks > other.ticks if isinstance(other, UtcInstant) else NotImplemented
+
+    def __ge__(self, other: object) -> bool:
+        return self.ticks >= other.ticks if isinstance(other, UtcInstant) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((UtcInstant, self.ticks))
+
+    def __repr__(self) -> str:
+        return f"UtcInstant(ticks={self.ticks})"
+
+    def __reduce__(self) -> tuple[type[Self], tuple[int]]:
+        return type(self), (self.ticks,)
 
     @classmethod
     def now(cls) -> Self:
@@ -44,7 +77,7 @@ class UtcInstant:
     @classmethod
     def from_datetime(cls, value: datetime) -> Self:
         """The instant of an aware datetime. Raises ValueError for a naive one: its zone is a guess."""
-        if value.tzinfo is None:
+        if value.utcoffset() is None:
             raise ValueError("a datetime without a time zone is not an instant; attach its zone first")
         return cls((value - _EPOCH) // _MICROSECOND * TICKS_PER_MICROSECOND)
 
