@@ -15,7 +15,7 @@ class OutboxState(StrEnum):
 
 
 TRANSITIONS: Final[dict[OutboxState, frozenset[OutboxState]]] = {
-    OutboxState.PENDING: frozenset({OutboxState.PUBLISHING}),
+    OutboxState.PENDING: frozenset({OutboxState.PUBLISHING, OutboxState.PENDING}),
     OutboxState.PUBLISHING: frozenset(
         {
             OutboxState.PUBLISHING,
@@ -26,9 +26,12 @@ TRANSITIONS: Final[dict[OutboxState, frozenset[OutboxState]]] = {
     ),
     OutboxState.PUBLISHED: frozenset({OutboxState.PENDING}),
     OutboxState.DEAD_LETTERED: frozenset({OutboxState.PENDING, OutboxState.DISCARDED}),
-    OutboxState.DISCARDED: frozenset(),
+    OutboxState.DISCARDED: frozenset({OutboxState.PENDING}),
 }
-"""Allowed moves. PUBLISHED -> PENDING is an inbox replay that schedules the original event again."""
+"""Allowed moves. PUBLISHED -> PENDING and DISCARDED -> PENDING are an inbox replay that schedules the
+original event again; PENDING -> PENDING is the same for an event that still waits, or a row put off
+because an earlier one holds its ordering key. PUBLISHING -> PUBLISHING is a take-over of a lease that
+ran out."""
 
 UNFINISHED: Final = (OutboxState.PENDING, OutboxState.PUBLISHING)
 """The relay still has work with these."""

@@ -8,6 +8,10 @@ from outbox.state import OutboxState
 from uow.errors import FixTheCodeError
 from uow.sql.types import ExactLongText, ExactText, ExactUuid, InstantTicks, UtcDateTime, sequence_type
 
+EVENT_INDEX: Final = "ix_outbox_message_event_id"
+DUE_INDEX: Final = "ix_outbox_message_due"
+FINISHED_INDEX: Final = "ix_outbox_message_finished"
+
 _INFO_KEY: Final = "selfmanaged.outbox"
 
 
@@ -35,6 +39,7 @@ def add_outbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
         Column("traceparent", ExactText(128)),
         Column("tracestate", ExactText(512)),
         Column("ordering_key", ExactText(200)),
+        Column("holding_key", ExactText(200)),
         Column("state", ExactText(16), nullable=False, default=OutboxState.PENDING.value),
         Column("lease_token", ExactUuid()),
         Column("lease_expires_at", UtcDateTime()),
@@ -50,34 +55,46 @@ def add_outbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
         mysql_engine="InnoDB",
         mysql_charset="utf8mb4",
     )
-    unfinished = table.c.next_attempt_at.is_not(None)
-    finished = table.c.completed_at.is_not(None)
-    keyed = table.c.ordering_key.is_not(None)
-    Index("ix_outbox_message_event_id", table.c.event_id, unique=True)
+    _add_indexes(table)
+    metadata.info[_INFO_KEY] = table.key
+    return table
+
+
+def _add_indexes(table: Table) -> None:
+    """Each index holds only rows that are in its play, by a partial index or by NULLs where there is none.
+
+    due: unfinished rows by the moment at which anyone may claim them; `state` lets counts read nothing else.
+    ordering: `holding_key` is the ordering key as long as the row holds back later rows of that key, and
+    NULL once it lets go, so that finding the head of a key never reads what was published before.
+    """
+    columns = table.c
+    unfinished = columns.next_attempt_at.is_not(None)
+    finished = columns.completed_at.is_not(None)
+    holding = columns.holding_key.is_not(None)
+    Index(EVENT_INDEX, columns.event_id, unique=True)
     Index(
-        "ix_outbox_message_due",
-        table.c.next_attempt_at,
-        table.c.sequence,
+        DUE_INDEX,
+        columns.next_attempt_at,
+        columns.sequence,
+        columns.state,
         postgresql_where=unfinished,
         sqlite_where=unfinished,
     )
     Index(
-        "ix_outbox_message_finished",
-        table.c.state,
-        table.c.completed_at,
-        table.c.event_id,
+        FINISHED_INDEX,
+        columns.state,
+        columns.completed_at,
+        columns.event_id,
         postgresql_where=finished,
         sqlite_where=finished,
     )
     Index(
         "ix_outbox_message_ordering",
-        table.c.ordering_key,
-        table.c.sequence,
-        postgresql_where=keyed,
-        sqlite_where=keyed,
+        columns.holding_key,
+        columns.sequence,
+        postgresql_where=holding,
+        sqlite_where=holding,
     )
-    metadata.info[_INFO_KEY] = table.key
-    return table
 
 
 def outbox_table(metadata: MetaData) -> Table:
