@@ -1,17 +1,28 @@
 """The inbox in a few verbs. Each is a contract; behind it stands one conditional statement for any batch."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Table
 
+from inbox.acquire import acquire
 from inbox.acquisition import Acquisition, RecordReport
+from inbox.claim import bury, claim
+from inbox.cleanup import cleanup
+from inbox.counts import counts
+from inbox.ground import Ground
+from inbox.lease import release, renew
+from inbox.listing import find, list_failed
 from inbox.options import InboxOptions
 from inbox.receipt import AcquiredReceipt, ReceiptKey, ReceiptLease
+from inbox.record import record
+from inbox.replay import discard, reset
+from inbox.settle import complete, dead_letter, fail, fate
 from inbox.view import (
     FailedReceiptCursor,
     FailedReceiptFilter,
     InboxCounts,
+    LeaseFate,
     OperationAnswer,
     ReceiptRecord,
     ResetReport,
@@ -31,9 +42,7 @@ class InboxStore:
     def __init__(
         self, table: Table, *, options: InboxOptions | None = None, clock: OperationalClock | None = None
     ) -> None:
-        self._table = table
-        self._options = options or InboxOptions()
-        self._clock = clock or DatabaseClock()
+        self._ground = Ground(table, options or InboxOptions(), clock or DatabaseClock())
 
     def acquire(
         self,
@@ -50,7 +59,7 @@ class InboxStore:
         (CONFLICT when its content differs). `token` must never have been used before; one is made when
         none is given. Two statements at most for any number of messages (three on MySQL).
         """
-        raise NotImplementedError
+        return acquire(connection, self._ground, consumer=consumer, messages=messages, token=token or uuid4())
 
     def record(self, connection: Connection, deliveries: Sequence[tuple[str, Message]]) -> RecordReport:
         """Store a receipt for each pair of consumer and message, due now, without acquiring it.
@@ -58,7 +67,7 @@ class InboxStore:
         The hand-over of `local:`, made in the transaction that settles the outbox. A receipt that is
         there with equal content absorbs it, whatever its state; other content is reported, untouched.
         """
-        raise NotImplementedError
+        return record(connection, self._ground, deliveries)
 
     def claim(
         self,
@@ -74,7 +83,8 @@ class InboxStore:
         are left to `claim_suspect`. A mapping says how many at most for each consumer. Rows locked by
         others are skipped where the database can, so two claims at once share nothing and never wait.
         """
-        raise NotImplementedError
+        shares = consumers if isinstance(consumers, Mapping) else dict.fromkeys(consumers, limit)
+        return claim(connection, self._ground, shares, limit=limit, token=token or uuid4())
 
     def claim_suspect(
         self, connection: Connection, consumers: Collection[str], *, token: UUID | None = None
@@ -84,19 +94,27 @@ class InboxStore:
         A suspect was acquired `isolate_after` times in a row without any verdict: it may be the message
         that kills its process. Call `bury` first, so that none is run for ever.
         """
-        raise NotImplementedError
+        claimed = claim(
+            connection,
+            self._ground,
+            dict.fromkeys(consumers, 1),
+            limit=1,
+            token=token or uuid4(),
+            suspects=True,
+        )
+        return claimed[0] if claimed else None
 
     def bury(self, connection: Connection, consumer: str, *, max_retry_attempts: int) -> list[ReceiptKey]:
         """Dead-letter (`process_died`) what used up its attempts and whose lease expired; returns which."""
-        raise NotImplementedError
+        return bury(connection, self._ground, consumer, max_retry_attempts=max_retry_attempts)
 
     def renew(self, connection: Connection, leases: Collection[ReceiptLease]) -> frozenset[ReceiptLease]:
         """Prolong all leases that are still held to `lease_seconds` from now; returns those that are lost."""
-        raise NotImplementedError
+        return renew(connection, self._ground, leases)
 
     def complete(self, connection: Connection, lease: ReceiptLease) -> bool:
         """Processed. Call it in the transaction of the effects, and commit nothing when it says False."""
-        raise NotImplementedError
+        return complete(connection, self._ground, lease)
 
     def fail(
         self,
@@ -108,7 +126,14 @@ class InboxStore:
         delay_seconds: float,
     ) -> bool:
         """Schedule the next attempt in `delay_seconds`; False when the lease was lost."""
-        raise NotImplementedError
+        return fail(
+            connection,
+            self._ground,
+            lease,
+            error_code=error_code,
+            error_detail=error_detail,
+            delay_seconds=delay_seconds,
+        )
 
     def dead_letter(
         self,
@@ -119,7 +144,7 @@ class InboxStore:
         error_detail: str | None = None,
     ) -> bool:
         """Give it up until an operator replays or discards it; False when the lease was lost."""
-        raise NotImplementedError
+        return dead_letter(connection, self._ground, lease, error_code=error_code, error_detail=error_detail)
 
     def release(
         self, connection: Connection, leases: Collection[ReceiptLease], *, delay_seconds: float = 0.0
@@ -128,7 +153,11 @@ class InboxStore:
 
         Returns those whose lease was lost before.
         """
-        raise NotImplementedError
+        return release(connection, self._ground, leases, delay_seconds=delay_seconds)
+
+    def fate(self, connection: Connection, lease: ReceiptLease) -> LeaseFate:
+        """What became of `lease`; waits for a transaction that is just ending it."""
+        return fate(connection, self._ground, lease)
 
     def reset(self, connection: Connection, key: ReceiptKey) -> ResetReport:
         """Replay: a dead-lettered or failed receipt becomes received, attempts 0, due now.
@@ -136,11 +165,11 @@ class InboxStore:
         Of two operators one is accepted. Schedule the message again in the same transaction; a caller
         that finds it undecodable rolls back.
         """
-        raise NotImplementedError
+        return reset(connection, self._ground, key)
 
     def discard(self, connection: Connection, key: ReceiptKey) -> OperationAnswer:
         """Resolve a dead-lettered receipt without running it; the row is kept."""
-        raise NotImplementedError
+        return discard(connection, self._ground, key)
 
     def list_failed(
         self,
@@ -151,22 +180,24 @@ class InboxStore:
         limit: int = 100,
     ) -> list[ReceiptRecord]:
         """Up to `limit` dead-lettered receipts after `cursor`, the latest failure first."""
-        raise NotImplementedError
+        return list_failed(
+            connection, self._ground, filter or FailedReceiptFilter(), cursor=cursor, limit=limit
+        )
 
     def find(self, connection: Connection, key: ReceiptKey) -> ReceiptRecord | None:
         """The receipt as it stands, or None."""
-        raise NotImplementedError
+        return find(connection, self._ground, key)
 
     def counts(self, connection: Connection) -> InboxCounts:
         """Unfinished and dead receipts of all consumers; one statement, never reads processed ones."""
-        raise NotImplementedError
+        return counts(connection, self._ground)
 
     def cleanup(self, connection: Connection, *, limit: int = 1000) -> int:
         """Delete up to `limit` processed receipts older than the retention, oldest first; returns how many.
 
         Unfinished, dead-lettered and discarded receipts are never touched.
         """
-        raise NotImplementedError
+        return cleanup(connection, self._ground, limit=limit)
 
 
 def leases_of(receipts: Iterable[AcquiredReceipt]) -> list[ReceiptLease]:

@@ -17,7 +17,11 @@ class InboxNotMappedError(FixTheCodeError):
 def add_inbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
     """Add `inbox_receipt` to the application's MetaData; a second call returns the same table.
 
-    `schema` is the database schema, when it is not the MetaData's own.
+    `schema` is the database schema, when it is not the MetaData's own. `next_attempt_at` is the moment
+    from which anyone may take the receipt: its due time, or the end of the lease while it is processed;
+    NULL once it is finished. `completed_at` is set when it is finished. `claim_count` counts acquisitions
+    in a row without a verdict. A processed receipt keeps the token that completed it, so that a commit of
+    unknown outcome can be recognized.
     """
     if _INFO_KEY in metadata.info:
         return inbox_table(metadata)
@@ -37,7 +41,7 @@ def add_inbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
         Column("lease_token", ExactUuid()),
         Column("lease_expires_at", UtcDateTime()),
         Column("attempt_count", Integer(), nullable=False, default=0),
-        Column("abandoned_count", Integer(), nullable=False, default=0),
+        Column("claim_count", Integer(), nullable=False, default=0),
         Column("next_attempt_at", UtcDateTime()),
         Column("received_at", UtcDateTime(), nullable=False),
         Column("completed_at", UtcDateTime()),
@@ -53,6 +57,7 @@ def add_inbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
         "ix_inbox_receipt_due",
         table.c.consumer,
         table.c.next_attempt_at,
+        table.c.message_id,
         postgresql_where=unfinished,
         sqlite_where=unfinished,
     )
@@ -61,6 +66,7 @@ def add_inbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
         table.c.state,
         table.c.completed_at,
         table.c.message_id,
+        table.c.consumer,
         postgresql_where=finished,
         sqlite_where=finished,
     )

@@ -61,6 +61,17 @@ class FailedReceiptCursor:
     consumer: str
 
 
+class LeaseFate(StrEnum):
+    """What became of a lease, asked by its holder after a commit of unknown outcome."""
+
+    COMPLETED = "completed"
+    """The receipt was processed under this very lease."""
+    HELD = "held"
+    """Still ours and unfinished; no transaction that would finish it is under way."""
+    LOST = "lost"
+    """Expired, taken over or ended otherwise."""
+
+
 class OperationAnswer(StrEnum):
     """What an operator's verb did."""
 

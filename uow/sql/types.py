@@ -1,7 +1,7 @@
 """Column types that hold their values exactly on every supported database."""
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 from sqlalchemy import BigInteger, DateTime, Dialect, Integer, LargeBinary, String, Text, Uuid
@@ -85,10 +85,12 @@ class UtcDateTime(TypeDecorator[datetime]):
         moment = value.astimezone(UTC)
         return moment if dialect.name == "postgresql" else moment.replace(tzinfo=None)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         """Attach or convert to UTC."""
+        if isinstance(value, str):  # MySQL gives a selected literal back as the text it was sent as
+            value = datetime.fromisoformat(value)
         if value is None or value.tzinfo is UTC:
-            return value
+            return cast("datetime | None", value)
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 

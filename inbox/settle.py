@@ -1,0 +1,74 @@
+"""Ending an attempt: each verb one update that asks for token, state and unexpired lease."""
+
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from inbox.ground import Ground
+from inbox.receipt import ReceiptLease
+from inbox.row import has_key
+from inbox.state import ReceiptState
+from inbox.view import LeaseFate
+
+
+def complete(connection: Connection, ground: Ground, lease: ReceiptLease) -> bool:
+    """Processed. See InboxStore.complete."""
+    finished = _finished(ground, ReceiptState.PROCESSED)
+    return _settle(connection, ground, lease, finished | {"error_code": None, "error_detail": None})
+
+
+def fail(
+    connection: Connection,
+    ground: Ground,
+    lease: ReceiptLease,
+    *,
+    error_code: str,
+    error_detail: str | None,
+    delay_seconds: float,
+) -> bool:
+    """Try again later. See InboxStore.fail."""
+    values = {
+        "state": ReceiptState.FAILED.value,
+        "next_attempt_at": ground.clock.after(delay_seconds),
+        "error_code": error_code,
+        "error_detail": error_detail,
+    }
+    return _settle(connection, ground, lease, values)
+
+
+def dead_letter(
+    connection: Connection, ground: Ground, lease: ReceiptLease, *, error_code: str, error_detail: str | None
+) -> bool:
+    """Give up. See InboxStore.dead_letter."""
+    finished = _finished(ground, ReceiptState.DEAD_LETTERED)
+    return _settle(
+        connection, ground, lease, finished | {"error_code": error_code, "error_detail": error_detail}
+    )
+
+
+def fate(connection: Connection, ground: Ground, lease: ReceiptLease) -> LeaseFate:
+    """What became of a lease whose holder does not know. See InboxStore.fate."""
+    columns = ground.table.c
+    expired = columns.lease_expires_at <= ground.clock.now()
+    query = select(columns.state, columns.lease_token, expired.label("expired")).with_for_update()
+    row = connection.execute(query.where(has_key(ground.table, [lease.key]))).one_or_none()
+    if row is None or row.lease_token != lease.token:
+        return LeaseFate.LOST
+    match ReceiptState(row.state):
+        case ReceiptState.PROCESSED:
+            return LeaseFate.COMPLETED
+        case ReceiptState.PROCESSING if not row.expired:
+            return LeaseFate.HELD
+        case _:
+            return LeaseFate.LOST
+
+
+def _finished(ground: Ground, state: ReceiptState) -> dict[str, Any]:
+    return {"state": state.value, "completed_at": ground.clock.now(), "next_attempt_at": None}
+
+
+def _settle(connection: Connection, ground: Ground, lease: ReceiptLease, values: dict[str, Any]) -> bool:
+    """Change the receipt if it is held. The token stays, to tell later who ended it; it fences nothing."""
+    change = update(ground.table).where(ground.held([lease]))
+    settled = change.values(values | {"lease_expires_at": None, "claim_count": 0})
+    return connection.execute(settled).rowcount == 1
