@@ -43,6 +43,11 @@ class Circuit:
         """Whether whole batches may be claimed."""
         return self.state is CircuitState.CLOSED
 
+    @property
+    def usable(self) -> bool:
+        """Whether the broker answered when it was asked last."""
+        return self.state is not CircuitState.OPEN
+
     def judge(self, verdicts: Iterable[Verdict]) -> None:
         """Learn from the verdicts on one batch."""
         seen = set(verdicts)

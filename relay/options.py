@@ -15,22 +15,18 @@ class RelayOptions:
     """How the loops of a relay or consumer process behave. Raises ValueError naming option, value, rule.
 
     poll_interval_seconds: the longest time an idle loop goes without looking for work, woken or not.
-    confirm_timeout_seconds: how long the broker may take to confirm a batch.
     stop_grace_seconds: how long work in hand may take after a stop; then it is cancelled.
     diagnostics_interval_seconds: between samples of how many messages are stored; the first comes at once.
-    retention_interval_seconds: between clean-ups of finished rows. retention_batch_size: rows per statement.
-    broker_acknowledgement_timeout_seconds: how long the broker lets a delivery go unacknowledged
-    (RabbitMQ's `consumer_timeout`); what a handler may take must stay below.
+    retention_interval_seconds: between clean-ups of finished rows.
+    retention_batch_size: rows that one clean-up statement deletes (1 to 10000).
     outage_pause_seconds: the longest pause between attempts to reach a broker that is away.
     """
 
     poll_interval_seconds: float = 5.0
-    confirm_timeout_seconds: float = 15.0
     stop_grace_seconds: float = 30.0
     diagnostics_interval_seconds: float = 30.0
     retention_interval_seconds: float = 60.0
     retention_batch_size: int = 1000
-    broker_acknowledgement_timeout_seconds: float = 1800.0
     outage_pause_seconds: float = 10.0
 
     def __post_init__(self) -> None:
@@ -44,34 +40,40 @@ class RelayOptions:
             )
 
 
-def check_publishing_options(relay: RelayOptions, *, lease_seconds: float) -> None:
+def check_publishing_options(
+    *, lease_seconds: float, confirm_timeout_seconds: float, connect_timeout_seconds: float
+) -> None:
     """Refuse settings in which a batch cannot finish within its publishing lease.
 
-    A claimed batch may wait while the one before is confirmed, and is then confirmed itself; both must
-    fit into the lease even if no renewal gets through. Raises OptionRuleError.
+    A claimed batch may wait while the one before is sent, and is then sent itself; each may take the
+    confirm timeout and one reconnect, and both must fit even if no renewal gets through. Raises
+    OptionRuleError.
     """
-    needed = 2 * relay.confirm_timeout_seconds
-    if lease_seconds <= needed:
+    needed = 2 * (confirm_timeout_seconds + connect_timeout_seconds)
+    if not lease_seconds > needed:
         raise OptionRuleError(
-            f"the publishing lease_seconds ({lease_seconds:g}) must be greater than twice "
-            f"confirm_timeout_seconds ({relay.confirm_timeout_seconds:g}): a batch waits for the one before "
-            f"it and is then confirmed itself, up to {needed:g} s, and could not finish within its lease"
+            f"the publishing lease_seconds ({lease_seconds:g}) must be greater than {needed:g}, twice the "
+            f"sum of confirm_timeout_seconds ({confirm_timeout_seconds:g}) and connect_timeout_seconds "
+            f"({connect_timeout_seconds:g}): a batch waits for the one before it and is then sent itself, "
+            "and could not finish within its lease"
         )
 
 
 def check_consuming_options(
-    relay: RelayOptions, *, timeouts: Iterable[tuple[str, float]], busy_wait_limit_seconds: float
+    *,
+    acknowledgement_timeout_seconds: float,
+    busy_wait_limit_seconds: float,
+    processing_timeouts: Iterable[tuple[str, float]],
 ) -> None:
     """Refuse settings in which the broker takes a delivery back while its handler may still run.
 
-    `timeouts` are consumer names with their processing timeouts in seconds. Raises OptionRuleError.
+    `processing_timeouts` are consumer names with their processing timeouts in seconds. Raises
+    OptionRuleError.
     """
-    limit = relay.broker_acknowledgement_timeout_seconds
-    for consumer, processing_timeout_seconds in timeouts:
-        needed = processing_timeout_seconds + busy_wait_limit_seconds
-        if limit <= needed:
+    for consumer, processing_timeout_seconds in processing_timeouts:
+        if not acknowledgement_timeout_seconds > processing_timeout_seconds + busy_wait_limit_seconds:
             raise OptionRuleError(
-                f"broker_acknowledgement_timeout_seconds ({limit:g}) must be greater than "
-                f"processing_timeout_seconds ({processing_timeout_seconds:g}, consumer {consumer!r}) plus "
-                f"busy_wait_limit_seconds ({busy_wait_limit_seconds:g})"
+                f"the broker's acknowledgement_timeout_seconds ({acknowledgement_timeout_seconds:g}) must be "
+                f"greater than processing_timeout_seconds ({processing_timeout_seconds:g}, consumer "
+                f"{consumer!r}) plus busy_wait_limit_seconds ({busy_wait_limit_seconds:g})"
             )

@@ -122,16 +122,18 @@ async def test_a_burst_of_commits_becomes_a_few_notifications(postgresql: AsyncE
 
 
 async def test_the_notification_uses_no_connection_of_the_business(postgresql: AsyncEngine) -> None:
-    async with listening(postgresql) as ears:
-        async with engine_for(
+    async with (
+        listening(postgresql) as ears,
+        engine_for(
             postgresql.url.render_as_string(hide_password=False), pool_size=1, max_overflow=0
-        ) as business:
-            signal = CommitSignal(business)
-            async with business.begin() as connection:
-                await connection.execute(text("select 1"))
-                signal()
-                await eventually(lambda: ears.heard == 1)
-            await signal.close()
+        ) as business,
+    ):
+        signal = CommitSignal(business)
+        async with business.begin() as connection:
+            await connection.execute(text("select 1"))
+            signal()
+            await eventually(lambda: ears.heard == 1)
+        await signal.close()
 
 
 async def test_a_call_never_fails_when_the_database_is_away(caplog: pytest.LogCaptureFixture) -> None:
