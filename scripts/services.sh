@@ -55,7 +55,10 @@ install_package() { # package
 }
 
 start_postgresql() { pg_ctlcluster --skip-systemctl-redirect "$(ls /etc/postgresql | sort -n | tail -1)" main start; }
-start_mariadb() { start-stop-daemon --start --oknodo --background --exec /usr/sbin/mariadbd; }
+start_mariadb() {
+    [ -d /run/mysqld ] || install -d -o mysql -g mysql /run/mysqld # where no init system has made it
+    start-stop-daemon --start --oknodo --background --exec /usr/sbin/mariadbd -- --user=mysql
+}
 start_redis() {
     redis-server --daemonize yes --bind 127.0.0.1 -::1 --port 6379 --save "" --appendonly no >/dev/null
 }
