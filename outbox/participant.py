@@ -40,12 +40,14 @@ class OutboxParticipant:
         """Anything with an `id` and an `occurred_at`; whether its class is registered is told by `stage`."""
         return isinstance(item, IntegrationEvent)
 
-    def stage(self, item: object, *, ordering_key: str | None = None) -> Staged:
+    def stage(self, item: object, *, ordering_key: str | None = None, **options: object) -> Staged:
         """Serialize the event now and take the trace of this moment.
 
         ordering_key (not blank, at most 200 UTF-16 units) goes before the key that the contract gives.
         Raises UnregisteredEventError, ValueRefusedError, BodyTooLargeError or TextError naming the field.
         """
+        if options:
+            raise TypeError(f"an event takes the option ordering_key, not {', '.join(sorted(options))}")
         encoded = self._contracts.encode(item, maximum_body_bytes=self._store.options.maximum_body_bytes)
         trace = self._capture_trace()
         message = replace(

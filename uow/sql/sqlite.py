@@ -1,5 +1,6 @@
 """SQLite made fit for concurrent units of work: WAL, a busy timeout and BEGIN IMMEDIATE."""
 
+from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, event
@@ -44,6 +45,14 @@ def prepare_sqlite(engine: AsyncEngine | Engine, *, busy_timeout_seconds: float 
 
     event.listen(sync_engine, "connect", configure)
     event.listen(sync_engine, "begin", _begin)
+
+
+def sqlite_file(engine: AsyncEngine | Engine) -> Path | None:
+    """The file of a SQLite database given by a plain path; None for other databases."""
+    database = engine.url.database
+    if engine.dialect.name != "sqlite" or not database or database.startswith("file:"):
+        return None
+    return Path(database)
 
 
 def _begin(connection: Connection) -> None:
