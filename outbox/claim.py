@@ -76,6 +76,7 @@ def _take_at_once(
         name: case((put_off, waiting[name]), else_=value) for name, value in ground.lease(token).items()
     }
     values["claim_count"] = case((put_off, table.c.claim_count), else_=table.c.claim_count + 1)
+    waits = table.c.state == OutboxState.PENDING.value
     statement = (
         update(table)
         .where(chosen_by(table.c.sequence, select(chosen.c.sequence)))
@@ -83,8 +84,8 @@ def _take_at_once(
         .returning(
             table.c.sequence,
             table.c.failure_count,
-            (table.c.state == OutboxState.PENDING.value).label("held"),
-            *message_columns(table),
+            waits.label("held"),
+            *message_columns(table, without_payload=waits),
         )
     )
     return connection.execute(statement).all()
@@ -94,7 +95,8 @@ def _lock_then_take(
     connection: Connection, ground: Ground, token: UUID, row: FromClause, choice: Select[int, bool]
 ) -> Sequence[Row[Any]]:
     table = ground.table
-    rows = connection.execute(choice.add_columns(row.c.failure_count, *message_columns(row))).all()
+    message = message_columns(row, without_payload=held(ground, row))
+    rows = connection.execute(choice.add_columns(row.c.failure_count, *message)).all()
     leased = [each.sequence for each in rows if not each.held]
     put_off = [each.sequence for each in rows if each.held]
     if leased:

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Table, and_
+from sqlalchemy import ColumnElement, Connection, FromClause, Table, and_
 
 from outbox.options import OutboxOptions
 from outbox.state import OutboxState
+from uow.sql.among import among
 from uow.sql.clock import OperationalClock
+from uow.sql.planner import unforeseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +23,13 @@ class Ground:
 
     def due(self, table: FromClause) -> ColumnElement[bool]:
         """Whether anyone may claim a row of `table` (the outbox table or an alias of it) now."""
-        return table.c.next_attempt_at <= self.clock.now()
+        return table.c.next_attempt_at <= unforeseen(self.clock.now())
 
-    def owned(self, token: UUID, sequences: list[int]) -> ColumnElement[bool]:
+    def owned(self, connection: Connection, token: UUID, sequences: list[int]) -> ColumnElement[bool]:
         """Whether a row is one of these and still ours; at exactly the expiry it is ours no longer."""
         columns = self.table.c
         return and_(
-            columns.sequence.in_(sequences),
+            among(connection, columns.sequence, sequences),
             columns.lease_token == token,
             columns.state == OutboxState.PUBLISHING.value,
             columns.lease_expires_at > self.clock.now(),

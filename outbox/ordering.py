@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, FromClause, and_, select, update
+from sqlalchemy import ColumnElement, Connection, FromClause, ScalarSelect, and_, select, update
 
 from outbox.ground import Ground
 from outbox.state import OutboxState
+from outbox.table import ORDERING_INDEX
+from uow.sql.among import among
 from uow.sql.index_hint import PRIMARY, change_by, read_by
+from uow.sql.planner import exactly
 
 HELD_SECONDS: Final = 900.0
 """How long a held row is put off. Whoever lets the key go makes the next row due at once, so this only
@@ -16,16 +19,7 @@ bounds the wait should someone remove rows by hand."""
 
 def held(ground: Ground, row: FromClause) -> ColumnElement[bool]:
     """Whether an earlier row holds back this one; reads one index entry, however many there are."""
-    holder = ground.table.alias("holder")
-    head = (
-        select(holder.c.sequence)
-        .where(holder.c.holding_key == row.c.holding_key)
-        .order_by(holder.c.sequence)
-        .limit(1)
-        .correlate(row)
-        .scalar_subquery()
-    )
-    return and_(row.c.holding_key.is_not(None), head < row.c.sequence)
+    return and_(row.c.holding_key.is_not(None), _head(ground, row, row.c.holding_key) < row.c.sequence)
 
 
 def make_next_due(connection: Connection, ground: Ground, let_go: Sequence[int]) -> None:
@@ -33,25 +27,29 @@ def make_next_due(connection: Connection, ground: Ground, let_go: Sequence[int])
 
     A claim that puts rows off at the same moment either sees that the key is free or is waited for here.
     """
-    table = ground.table
-    gone, following = table.alias("gone"), table.alias("following")
-    head = (
-        select(following.c.sequence)
-        .where(following.c.holding_key == gone.c.ordering_key)
-        .order_by(following.c.sequence)
-        .limit(1)
-        .correlate(gone)
-        .scalar_subquery()
-    )
-    heads = read_by(select(head).where(gone.c.sequence.in_(let_go)).distinct(), gone, PRIMARY)
-    _make_due(connection, ground, [each for each in connection.execute(heads).scalars() if each is not None])
+    gone = ground.table.alias("gone")
+    heads = select(_head(ground, gone, gone.c.ordering_key)).where(among(connection, gone.c.sequence, let_go))
+    found = connection.execute(read_by(heads.distinct(), gone, PRIMARY)).scalars()
+    _make_due(connection, ground, [sequence for sequence in found if sequence is not None])
 
 
 def recheck_held(connection: Connection, ground: Ground, put_off: Sequence[int]) -> None:
     """Make those due again whose key was let go while this transaction put them off."""
     row = ground.table.alias("row_put_off")
-    free = select(row.c.sequence).where(row.c.sequence.in_(put_off), ~held(ground, row))
+    free = select(row.c.sequence).where(among(connection, row.c.sequence, put_off), ~held(ground, row))
     _make_due(connection, ground, list(connection.execute(read_by(free, row, PRIMARY)).scalars()))
+
+
+def _head(ground: Ground, row: FromClause, key: ColumnElement[str]) -> ScalarSelect[int]:
+    """The first row that holds the ordering key of `row`."""
+    holder = ground.table.alias("holder")
+    head = (
+        select(holder.c.sequence)
+        .where(exactly(holder.c.holding_key, key))
+        .order_by(holder.c.holding_key, holder.c.sequence)
+        .limit(1)
+    )
+    return read_by(head, holder, ORDERING_INDEX).correlate(row).scalar_subquery()
 
 
 def _make_due(connection: Connection, ground: Ground, sequences: Sequence[int]) -> None:
@@ -59,6 +57,6 @@ def _make_due(connection: Connection, ground: Ground, sequences: Sequence[int]) 
         return
     columns = ground.table.c
     pending = update(ground.table).where(
-        columns.sequence.in_(sequences), columns.state == OutboxState.PENDING.value
+        among(connection, columns.sequence, sequences), columns.state == OutboxState.PENDING.value
     )
     connection.execute(change_by(pending, PRIMARY).values(next_attempt_at=ground.clock.now()))

@@ -17,12 +17,14 @@ def renew(connection: Connection, ground: Ground, token: UUID, sequences: Collec
         return frozenset()
     table = ground.table
     lease = ground.lease(token)
-    prolong = update(table).where(ground.owned(token, wanted)).values(lease)
+    prolong = update(table).where(ground.owned(connection, token, wanted)).values(lease)
     if database_of(connection).update_returning:
         renewed = connection.execute(prolong.returning(table.c.sequence)).scalars()
         return frozenset(wanted).difference(renewed)
     if connection.execute(change_by(prolong, PRIMARY)).rowcount == len(wanted):
         return frozenset()
     # The token stays with a renewed row, so what is ours can be asked afterwards.
-    ours = connection.execute(select(table.c.sequence).where(ground.owned(token, wanted))).scalars()
+    ours = connection.execute(
+        select(table.c.sequence).where(ground.owned(connection, token, wanted))
+    ).scalars()
     return frozenset(wanted).difference(ours)

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, FromClause, Row
+from sqlalchemy import ColumnElement, FromClause, Row, case, null
 
 from uow.message import Message
 
@@ -19,9 +19,14 @@ _FIELDS: Final = {
 }
 
 
-def message_columns(table: FromClause) -> list[ColumnElement[Any]]:
-    """The columns that `message_of` reads."""
-    return [table.c[column] for column in _FIELDS.values()]
+def message_columns(
+    table: FromClause, *, without_payload: ColumnElement[bool] | None = None
+) -> list[ColumnElement[Any]]:
+    """The columns that `message_of` reads; rows for which `without_payload` holds come without it."""
+    columns: dict[str, ColumnElement[Any]] = {name: table.c[name] for name in _FIELDS.values()}
+    if without_payload is not None:
+        columns["payload"] = case((without_payload, null()), else_=table.c.payload).label("payload")
+    return list(columns.values())
 
 
 def message_of(row: Row[Any]) -> Message:

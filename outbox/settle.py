@@ -34,10 +34,10 @@ def settle(
                 done[settled_as].append(sequence)
     settled = {sequence for changed in done.values() for sequence in changed}
     return SettleReport(
-        published=tuple(done[SettlementKind.PUBLISHED]),
-        retried=tuple(done[SettlementKind.RETRY]),
-        dead_lettered=tuple(done[SettlementKind.DEAD_LETTER]),
-        released=tuple(done[SettlementKind.RELEASE]),
+        published=tuple(sorted(done[SettlementKind.PUBLISHED])),
+        retried=tuple(sorted(done[SettlementKind.RETRY])),
+        dead_lettered=tuple(sorted(done[SettlementKind.DEAD_LETTER])),
+        released=tuple(sorted(done[SettlementKind.RELEASE])),
         lost=tuple(sequence for sequence in sequences if sequence not in settled),
     )
 
@@ -54,7 +54,7 @@ def _settle_kind(
     rows = change_rows(
         connection,
         ground,
-        where=ground.owned(token, [settlement.sequence for settlement in settlements]),
+        where=ground.owned(connection, token, [settlement.sequence for settlement in settlements]),
         index=PRIMARY,
         values=_values(ground, kind, settlements),
         answer=[columns.sequence, columns.ordering_key, gave_up.label("gave_up")],

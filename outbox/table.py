@@ -10,6 +10,7 @@ from uow.sql.types import ExactLongText, ExactText, ExactUuid, InstantTicks, Utc
 
 EVENT_INDEX: Final = "ix_outbox_message_event_id"
 DUE_INDEX: Final = "ix_outbox_message_due"
+ORDERING_INDEX: Final = "ix_outbox_message_ordering"
 FINISHED_INDEX: Final = "ix_outbox_message_finished"
 
 _INFO_KEY: Final = "selfmanaged.outbox"
@@ -89,7 +90,7 @@ def _add_indexes(table: Table) -> None:
         sqlite_where=finished,
     )
     Index(
-        "ix_outbox_message_ordering",
+        ORDERING_INDEX,
         columns.holding_key,
         columns.sequence,
         postgresql_where=holding,

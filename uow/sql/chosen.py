@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, FunctionElement, Select
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.operators import OperatorType
 
 
 def chosen_by(column: ColumnElement[Any], choice: Select[Any]) -> ColumnElement[bool]:
@@ -20,6 +21,10 @@ class _ChosenBy(FunctionElement[bool]):
     type = Boolean()
     inherit_cache = True
     name = "chosen_by"
+
+    def self_group(self, against: OperatorType | None = None) -> "_ChosenBy":
+        """Itself: a comparison already, which needs no `= 1` where booleans are numbers."""
+        return self
 
 
 @compiles(_ChosenBy)

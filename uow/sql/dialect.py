@@ -30,6 +30,9 @@ class Database:
     notify: LISTEN/NOTIFY exists.
     transaction_status: the outcome of a transaction can be asked later by its id.
     single_writer: one writing transaction at a time; it must begin IMMEDIATE.
+    error_aborts: a failed statement aborts the whole transaction unless it ran inside a savepoint.
+    definition_commits: CREATE, ALTER, DROP and the like commit the transaction they run in.
+    array_parameters: a list can be bound as one value.
     claim_isolation: the isolation level that keeps a claim from locking what it leaves, if not the default.
     parameters_limit: how many bound values one statement may carry.
     """
@@ -41,6 +44,9 @@ class Database:
     notify: bool
     transaction_status: bool
     single_writer: bool
+    error_aborts: bool
+    definition_commits: bool
+    array_parameters: bool
     claim_isolation: str | None
     parameters_limit: int
 
@@ -53,6 +59,9 @@ POSTGRESQL: Final = Database(
     notify=True,
     transaction_status=True,
     single_writer=False,
+    error_aborts=True,
+    definition_commits=False,
+    array_parameters=True,
     claim_isolation=None,
     parameters_limit=32_767,
 )
@@ -64,6 +73,9 @@ SQLITE: Final = Database(
     notify=False,
     transaction_status=False,
     single_writer=True,
+    error_aborts=False,
+    definition_commits=False,
+    array_parameters=False,
     claim_isolation=None,
     parameters_limit=32_766,
 )
@@ -75,6 +87,9 @@ MYSQL: Final = Database(
     notify=False,
     transaction_status=False,
     single_writer=False,
+    error_aborts=False,
+    definition_commits=True,
+    array_parameters=False,
     claim_isolation="READ COMMITTED",
     parameters_limit=65_535,
 )

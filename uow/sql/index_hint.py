@@ -1,13 +1,12 @@
 """Telling MySQL and MariaDB which index to use, where another plan would lock rows it only reads."""
 
-from typing import Any, Final, TypeVar, TypeVarTuple
+from typing import Final, TypeVarTuple
 
-from sqlalchemy import Delete, FromClause, Select, Update
+from sqlalchemy import FromClause, Select, Update
 
 PRIMARY: Final = "PRIMARY"
 
 Columns = TypeVarTuple("Columns")
-Change = TypeVar("Change", Update, Delete)
 
 _NAMES: Final = ("mysql", "mariadb")
 
@@ -23,9 +22,8 @@ def read_by(statement: Select[*Columns], table: FromClause, index: str) -> Selec
     return statement
 
 
-def change_by(statement: Change, index: str) -> Change:
+def change_by(statement: Update, index: str) -> Update:
     """`statement` finding its rows by `index`; other databases decide for themselves."""
-    hinted: Any = statement
     for name in _NAMES:
-        hinted = hinted.with_hint(f"FORCE INDEX ({index})", dialect_name=name)
-    return hinted  # type: ignore[no-any-return]
+        statement = statement.with_hint(f"FORCE INDEX ({index})", dialect_name=name)
+    return statement

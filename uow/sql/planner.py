@@ -1,0 +1,73 @@
+"""Conditions said so that PostgreSQL's planner cannot go wrong where its statistics are.
+
+The statistics of a queue are always out of date, and a plan that is fine for a hundred rows reads a million.
+Other databases get the plain condition.
+"""
+
+from typing import Any, TypeVar
+
+from sqlalchemy import Boolean, ColumnElement, FunctionElement
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.operators import OperatorType
+
+T = TypeVar("T")
+
+
+def unforeseen(value: ColumnElement[T]) -> ColumnElement[T]:
+    """`value`, which the planner does not know before the statement runs; evaluated once.
+
+    For `due <= unforeseen(now)` with ORDER BY and LIMIT: a planner that thinks hardly any row is due reads
+    and sorts all that are; one that does not know takes a third of the table for due, and walks the index
+    in order until the limit is reached.
+    """
+    return _Unforeseen(value)
+
+
+def exactly(column: ColumnElement[T], value: ColumnElement[T]) -> ColumnElement[bool]:
+    """`column = value`, found by an index that begins with `column`.
+
+    For `ORDER BY column, key LIMIT 1`: with a plain equality the planner knows that `column` does not
+    matter for the order, and may walk the primary key from its beginning until the value turns up.
+    """
+    return _Exactly(column, value)
+
+
+class _Unforeseen(FunctionElement[Any]):
+    inherit_cache = True
+    name = "unforeseen"
+
+    def __init__(self, value: ColumnElement[Any]) -> None:
+        super().__init__(value)
+        self.type = value.type
+
+
+class _Exactly(FunctionElement[bool]):
+    type = Boolean()
+    inherit_cache = True
+    name = "exactly"
+
+    def self_group(self, against: OperatorType | None = None) -> "_Exactly":
+        """Itself: a comparison already, which needs no `= 1` where booleans are numbers."""
+        return self
+
+
+@compiles(_Unforeseen)
+def _plain_value(element: _Unforeseen, compiler: Any, **options: Any) -> str:
+    return str(compiler.process(element.clauses, **options))
+
+
+@compiles(_Unforeseen, "postgresql")
+def _selected_value(element: _Unforeseen, compiler: Any, **options: Any) -> str:
+    return f"(SELECT {compiler.process(element.clauses, **options)})"
+
+
+@compiles(_Exactly)
+def _equality(element: _Exactly, compiler: Any, **options: Any) -> str:
+    column, value = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} = {value}"
+
+
+@compiles(_Exactly, "postgresql")
+def _narrow_range(element: _Exactly, compiler: Any, **options: Any) -> str:
+    column, value = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} BETWEEN {value} AND {value}"
