@@ -1,7 +1,10 @@
 """One run of one acquired receipt, and the host's hand on it."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 
+from inbox.errors import ProcessingTimeoutError, ReceiptLeaseLostError
 from inbox.outcome import ConsumeOutcome
 from inbox.receipt import AcquiredReceipt, ReceiptLease
 
@@ -33,3 +36,35 @@ class Attempt:
         self._lost = True
         if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(asyncio.get_running_loop().time())
+
+    @contextlib.asynccontextmanager
+    async def limited(self, seconds: float) -> AsyncIterator[None]:
+        """A block that is cancelled when it takes longer or when the lease is lost; for the Receiver.
+
+        Raises ProcessingTimeoutError or ReceiptLeaseLostError instead of whatever ends the block then,
+        even when it ends well: too late is too late, also for a block that ignored its cancellation or
+        kept the event loop from noticing.
+        """
+        if self._lost:
+            raise ReceiptLeaseLostError(self.receipt.key)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        try:
+            async with asyncio.timeout_at(deadline) as self._scope:
+                yield
+        except Exception as error:
+            if self._over(deadline, loop.time()):
+                raise self._reason(seconds) from error
+            raise
+        finally:
+            self._scope = None
+        if self._over(deadline, loop.time()):
+            raise self._reason(seconds)
+
+    def _over(self, deadline: float, now: float) -> bool:
+        return self._lost or now >= deadline
+
+    def _reason(self, seconds: float) -> Exception:
+        if self._lost:
+            return ReceiptLeaseLostError(self.receipt.key)
+        return ProcessingTimeoutError(f"the handler took longer than {seconds:g} s")

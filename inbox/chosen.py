@@ -13,7 +13,7 @@ from uow.sql.dialect import database_of
 
 def choose(
     connection: Connection, ground: Ground, condition: ColumnElement[bool], *, skip_locked: bool
-) -> Select[Any]:
+) -> Select[*tuple[Any, ...]]:
     """The keys of the rows that meet `condition`, locked; those locked by others waited for or left out."""
     keys = select(*key_columns(ground.table)).where(condition)
     return keys.with_for_update(skip_locked=skip_locked and database_of(connection).skip_locked)
@@ -22,7 +22,7 @@ def choose(
 def update_chosen(
     connection: Connection,
     table: Table,
-    chosen: Select[Any],
+    chosen: Select[*tuple[Any, ...]],
     *,
     values: Mapping[str, Any],
     returning: Sequence[ColumnElement[Any]],

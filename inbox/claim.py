@@ -73,7 +73,7 @@ def bury(
 
 def _longest_due(
     connection: Connection, ground: Ground, wanted: Mapping[str, int], *, limit: int, suspects: bool
-) -> Select[Any]:
+) -> Select[*tuple[Any, ...]]:
     """The longest due of each consumer by its own range of the index, and of those the longest due."""
     columns = ground.table.c
     arms = [

@@ -1,5 +1,7 @@
 """How many receipts are unfinished or dead."""
 
+from typing import Any
+
 from sqlalchemy import ColumnElement, Connection, Select, func, select, union_all
 
 from inbox.ground import Ground
@@ -34,7 +36,7 @@ def counts(connection: Connection, ground: Ground) -> InboxCounts:
     )
 
 
-def _by_state(ground: Ground, *conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
+def _by_state(ground: Ground, *conditions: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
     columns = ground.table.c
     query = select(
         columns.state,

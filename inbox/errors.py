@@ -1,7 +1,7 @@
 """What the inbox refuses, by who must act."""
 
 from inbox.receipt import ReceiptKey
-from uow.errors import FixTheCodeError, TryAgainError
+from uow.errors import FixTheCodeError, LookAtItError, TryAgainError
 
 
 class InboxOptionError(FixTheCodeError, ValueError):
@@ -36,3 +36,11 @@ class ReceiptLeaseLostError(TryAgainError):
 
     def __reduce__(self) -> tuple[type["ReceiptLeaseLostError"], tuple[ReceiptKey]]:
         return type(self), (self.key,)
+
+
+class NoHandlerError(LookAtItError):
+    """This consumer received an event for which it has no handler (any more)."""
+
+
+class ProcessingTimeoutError(TryAgainError):
+    """A handler took longer than its processing timeout; it was cancelled and nothing was kept."""

@@ -78,5 +78,6 @@ def _columns(table: Table) -> list[Column[Any]]:
 
 
 def _record(row: RowMapping) -> ReceiptRecord:
-    values = {field: row[field] for field in _FIELDS}
-    return ReceiptRecord(**(values | {"state": ReceiptState(row["state"])}))
+    values: dict[str, Any] = {field: row[field] for field in _FIELDS}
+    values["state"] = ReceiptState(row["state"])
+    return ReceiptRecord(**values)

@@ -41,10 +41,13 @@ class ReceiptParticipant:
 
     def write(self, connection: Connection, staged: Sequence[Staged]) -> str | None:
         """Complete each (a unit of work has one). Raises ReceiptLeaseLostError."""
+        transaction_id = None
         for each in staged:
-            if not self._store.complete(connection, each.value):
+            completion = self._store.complete(connection, each.value)
+            if completion is None:
                 raise ReceiptLeaseLostError(each.value.key)
-        return None
+            transaction_id = completion.transaction_id
+        return transaction_id
 
     def committed(self, staged: Sequence[Staged]) -> None:
         """Nothing to tell: the receiver counts what it ran."""

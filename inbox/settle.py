@@ -1,20 +1,34 @@
 """Ending an attempt: each verb one update that asks for token, state and unexpired lease."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, String, Update, cast, func, select, update
 
 from inbox.ground import Ground
 from inbox.receipt import ReceiptLease
 from inbox.row import has_key
 from inbox.state import ReceiptState
 from inbox.view import LeaseFate
+from uow.sql.dialect import database_of
 
 
-def complete(connection: Connection, ground: Ground, lease: ReceiptLease) -> bool:
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A receipt was completed. `transaction_id`: the running transaction's, where the database has such."""
+
+    transaction_id: str | None
+
+
+def complete(connection: Connection, ground: Ground, lease: ReceiptLease) -> Completion | None:
     """Processed. See InboxStore.complete."""
-    finished = _finished(ground, ReceiptState.PROCESSED)
-    return _settle(connection, ground, lease, finished | {"error_code": None, "error_detail": None})
+    finished = _finished(ground, ReceiptState.PROCESSED) | {"error_code": None, "error_detail": None}
+    if not database_of(connection).transaction_status:
+        return Completion(None) if _settle(connection, ground, lease, finished) else None
+    # Asked on the way, so that the unit of work need not ask in a round trip of its own.
+    change = _change(ground, lease, finished).returning(cast(func.pg_current_xact_id(), String))
+    row = connection.execute(change).one_or_none()
+    return None if row is None else Completion(row[0])
 
 
 def fail(
@@ -68,7 +82,13 @@ def _finished(ground: Ground, state: ReceiptState) -> dict[str, Any]:
 
 
 def _settle(connection: Connection, ground: Ground, lease: ReceiptLease, values: dict[str, Any]) -> bool:
-    """Change the receipt if it is held. The token stays, to tell later who ended it; it fences nothing."""
-    change = update(ground.table).where(ground.held([lease]))
-    settled = change.values(values | {"lease_expires_at": None, "claim_count": 0})
-    return connection.execute(settled).rowcount == 1
+    return connection.execute(_change(ground, lease, values)).rowcount == 1
+
+
+def _change(ground: Ground, lease: ReceiptLease, values: dict[str, Any]) -> Update:
+    """The change of a held receipt. The token stays, to tell later who ended it; it fences nothing."""
+    return (
+        update(ground.table)
+        .where(ground.held([lease]))
+        .values(**values, lease_expires_at=None, claim_count=0)
+    )

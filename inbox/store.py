@@ -17,7 +17,7 @@ from inbox.options import InboxOptions
 from inbox.receipt import AcquiredReceipt, ReceiptKey, ReceiptLease
 from inbox.record import record
 from inbox.replay import discard, reset
-from inbox.settle import complete, dead_letter, fail, fate
+from inbox.settle import Completion, complete, dead_letter, fail, fate
 from inbox.view import (
     FailedReceiptCursor,
     FailedReceiptFilter,
@@ -112,8 +112,8 @@ class InboxStore:
         """Prolong all leases that are still held to `lease_seconds` from now; returns those that are lost."""
         return renew(connection, self._ground, leases)
 
-    def complete(self, connection: Connection, lease: ReceiptLease) -> bool:
-        """Processed. Call it in the transaction of the effects, and commit nothing when it says False."""
+    def complete(self, connection: Connection, lease: ReceiptLease) -> Completion | None:
+        """Processed. Call it in the transaction of the effects; commit nothing when it says None (lost)."""
         return complete(connection, self._ground, lease)
 
     def fail(

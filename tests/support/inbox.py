@@ -83,7 +83,7 @@ class Inbox:
         return await self.step(self.store.dead_letter, receipt.lease, error_code=error_code)
 
     async def complete(self, receipt: AcquiredReceipt) -> bool:
-        return await self.step(self.store.complete, receipt.lease)
+        return await self.step(self.store.complete, receipt.lease) is not None
 
     async def rows(self) -> dict[ReceiptKey, dict[str, object]]:
         """All rows as they stand."""

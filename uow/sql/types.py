@@ -1,7 +1,7 @@
 """Column types that hold their values exactly on every supported database."""
 
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import BigInteger, DateTime, Dialect, Integer, LargeBinary, String, Text, Uuid
@@ -87,11 +87,11 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         """Attach or convert to UTC."""
-        if isinstance(value, str):  # MySQL gives a selected literal back as the text it was sent as
-            value = datetime.fromisoformat(value)
-        if value is None or value.tzinfo is UTC:
-            return cast("datetime | None", value)
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        # MySQL gives a selected literal back as the text it was sent as.
+        moment: datetime | None = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if moment is None or moment.tzinfo is UTC:
+            return moment
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 class InstantTicks(TypeDecorator[UtcInstant]):
