@@ -4,9 +4,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.support.databases import KINDS, engine_for, temporary_database_url
+
+# A busy machine makes single examples slow; that says nothing about the code.
+settings.register_profile("selfmanaged", deadline=None)
+settings.load_profile("selfmanaged")
 
 
 @pytest.fixture(params=KINDS)

@@ -44,7 +44,10 @@ def _check_identity_types(event_type: type) -> None:
     declared = msgspec.inspect.type_info(event_type)
     assert isinstance(declared, msgspec.inspect.DataclassType)  # noqa: S101 - tells the type checker
     for field in declared.fields:
-        match field.type:
+        kind = field.type
+        while isinstance(kind, msgspec.inspect.Metadata):
+            kind = kind.type
+        match kind:
             case msgspec.inspect.UUIDType():
                 found: object = UUID
             case msgspec.inspect.CustomType(cls=cls):

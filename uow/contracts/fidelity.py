@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
+from uuid import UUID
 
 from uow.contracts.structure import field_names, has_fields, item_step, key_step, kind_of, parts_of
 from uow.text import character_fault
+from uow.ticks import UtcInstant
 
 MINIMUM_INTEGER: Final = -(2**63)
 MAXIMUM_INTEGER: Final = 2**64 - 1
@@ -17,6 +19,8 @@ MAXIMUM_DEPTH: Final = 100
 
 _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 _ABSENT: Final = object()
+_ALWAYS_WRITABLE: Final = frozenset({bool, type(None), UUID, UtcInstant})
+_PLAIN: Final = frozenset({str, int, float, bool, type(None), UUID, UtcInstant})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ def find_unwritable(value: object, depth: int = 0) -> Fault | None:
     NUL and lone surrogates in text, integers beyond 64 bits, NaN and infinities, datetimes without a zone,
     nesting deeper than 100 (which a circle is, too).
     """
+    if type(value) in _ALWAYS_WRITABLE:
+        return None
     if depth > MAXIMUM_DEPTH:
         return Fault(kind_of(value), f"must not be nested more than {MAXIMUM_DEPTH} deep")
     if isinstance(value, Enum):
@@ -63,6 +69,8 @@ def find_difference(sent: Any, returned: Any) -> Fault | None:
     Field by field, so that an `__eq__` of the class hides nothing. Aware datetimes are equal when they are
     the same instant, also inside a fold or gap of their zone, where Python's own `==` says no.
     """
+    if type(sent) is type(returned) and type(sent) in _PLAIN:
+        return None if sent == returned else _changed(sent, returned)
     if isinstance(sent, dict) and isinstance(returned, dict):
         return _difference_of_dicts(sent, returned)
     if isinstance(sent, list | tuple) and isinstance(returned, list | tuple):

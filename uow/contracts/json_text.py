@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from uow.contracts.fidelity import Fault
-from uow.contracts.structure import kind_of, parts_of
+from uow.contracts.structure import field_names, kind_of, parts_of
 from uow.ticks import UtcInstant
 
 _OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
@@ -59,7 +59,7 @@ def _write_other(value: Any) -> Any:  # noqa: PLR0911 - one line a type
         case tuple():
             return list(value)
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+            return {name: getattr(value, name) for name in field_names(value)}
     raise TypeError(f"{kind_of(value)} has no JSON form")
 
 

@@ -17,8 +17,8 @@ from uow.ticks import UtcInstant
 
 _Value = TypeVar("_Value")
 
-_PATH: Final = re.compile(r" - at `\$((?:\.[^.\[\]`]+|\[\d+\]|\[\.\.\.\])*)`\Z")
-_STEP: Final = re.compile(r"\.([^.\[\]`]+)|(\[\d+\])|(\[\.\.\.\])")
+_PATH: Final = re.compile(r" - at (`key` in )?`\$((?:\.[^.\[\]`]+|\[\d+\]|\[\.\.\.\])*)`\Z")
+_STEP: Final = re.compile(r"\.([^.\[\]`]+)|(\[\d+\])|(\[(?:\.\.\.|key)\])")
 _EXPECTED: Final = re.compile(
     r"Expected `[a-z0-9 |_-]+`(?: (?:of length )?(?:>=|<=|>|<|==) [0-9.e+-]+)?(?:, got `[a-z]+`)?"
 )
@@ -104,7 +104,7 @@ def hidden_path(steps: Iterable[str], names: AbstractSet[str]) -> str:
 
 def _validation_error(contract: str, text: str, names: AbstractSet[str]) -> DecodeError:
     match = _PATH.search(text)
-    path = safe_path(match.group(1), names) if match else ""
+    path = safe_path(match.group(2) + ("[key]" if match.group(1) else ""), names) if match else ""
     problem = text[: match.start()] if match else text
     if not path and problem.startswith("Expected `object`, got `"):
         return MalformedPayloadError(f"{contract}: the payload is not a JSON object")

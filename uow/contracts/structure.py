@@ -1,7 +1,8 @@
 """The parts of a value and the paths to them, for dataclasses, pydantic models and containers alike."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from uow.contracts.contract import is_pydantic_model
@@ -14,20 +15,19 @@ def kind_of(value: object) -> str:
 
 def parts_of(value: object) -> Iterator[tuple[str, object]]:
     """Each part with the step that leads to it (`.name`, `[0]`, `['key']`); nothing for a plain value."""
-    match value:
-        case dict():
-            for key, part in value.items():
-                yield key_step(key), key
-                yield item_step(key), part
-        case list() | tuple():
-            for index, part in enumerate(value):
-                yield f"[{index}]", part
-        case set() | frozenset():
-            for part in value:
-                yield "[...]", part
-        case _ if has_fields(value):
-            for name in field_names(value):
-                yield f".{name}", getattr(value, name, None)
+    if has_fields(value):
+        for name in field_names(value):
+            yield f".{name}", getattr(value, name, None)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield key_step(key), key
+            yield item_step(key), part
+    elif isinstance(value, list | tuple):
+        for index, part in enumerate(value):
+            yield f"[{index}]", part
+    elif isinstance(value, set | frozenset):
+        for part in value:
+            yield "[...]", part
 
 
 def key_step(key: object) -> str:
@@ -42,15 +42,15 @@ def item_step(key: object) -> str:
 
 def has_fields(value: object) -> bool:
     """Whether it is an instance of a dataclass or of a pydantic model."""
-    return (dataclasses.is_dataclass(value) and not isinstance(value, type)) or is_pydantic_model(type(value))
+    return _declared_names(type(value)) is not None
 
 
-def field_names(value: Any) -> Iterable[str]:
+def field_names(value: Any) -> tuple[str, ...]:
     """The names of all fields, of a pydantic model also its extra and private ones."""
-    if not is_pydantic_model(type(value)):
-        return [field.name for field in dataclasses.fields(value)]
-    private = value.__pydantic_private__ or {}
-    return [*type(value).model_fields, *(value.__pydantic_extra__ or {}), *private]
+    declared = _declared_names(type(value)) or ()
+    extra = getattr(value, "__pydantic_extra__", None) or {}
+    private = getattr(value, "__pydantic_private__", None) or {}
+    return (*declared, *extra, *private) if extra or private else declared
 
 
 def value_at(value: Any, path: str) -> Any:
@@ -64,6 +64,15 @@ def value_at(value: Any, path: str) -> Any:
         except (AttributeError, LookupError, TypeError, ValueError):
             return value
     return value
+
+
+@lru_cache(maxsize=4096)
+def _declared_names(kind: type) -> tuple[str, ...] | None:
+    if is_pydantic_model(kind):
+        return tuple(kind.model_fields)  # type: ignore[attr-defined]
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return None
 
 
 def _shown(key: object) -> str:
