@@ -62,7 +62,7 @@ class BatchStages:
     async def claim(self, take: Callable[[Connection], Claim]) -> Claim:
         """Claim in a step of its own and begin to renew what was claimed."""
         claimed_at = time.monotonic()
-        claim = await run_step(self._engine, take)
+        claim = await run_step(self._engine, take, limit_seconds=self._options.lease_seconds)
         self._keeper.hold(_leased(claim), claimed_at=claimed_at)
         return claim
 
@@ -125,7 +125,11 @@ class BatchStages:
         failures = 0
         while True:
             try:
-                return await run_step(self._engine, lambda c: self._write(c, claim, results))
+                return await run_step(
+                    self._engine,
+                    lambda c: self._write(c, claim, results),
+                    limit_seconds=self._options.lease_seconds,
+                )
             except Exception as error:
                 if not is_outage(error) or not self._keeper.still_held(_leased(claim)):
                     raise

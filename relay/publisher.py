@@ -119,7 +119,9 @@ class OutboxRelay:
         if time.monotonic() < self._suspects_due_at:
             return
         self._suspects_due_at = time.monotonic() + self._options.poll_interval_seconds
-        buried = await run_step(self._engine, self._store.bury_suspects)
+        buried = await run_step(
+            self._engine, self._store.bury_suspects, limit_seconds=self._store.options.lease_seconds
+        )
         if buried:
             _log.error("%d events were dead-lettered: their relay died each time", len(buried))
             count_publish(PublishOutcome.DEAD_LETTER, len(buried), 0.0, self._outlet.provider)

@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -15,6 +15,8 @@ from relay.secret import describe_error
 from uow.backoff import Backoff
 from uow.errors import TryAgainError
 from uow.sql.fault import is_transient
+
+T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
 _PAUSES: Final = Backoff(initial_seconds=0.25, maximum_seconds=5.0, jitter=0.3)
@@ -76,6 +78,20 @@ class StopRequest:
     async def wait(self) -> None:
         """Wait until a stop is asked for."""
         await self._event.wait()
+
+
+async def unless_stopped(work: Coroutine[Any, Any, T], stop: StopRequest) -> T | None:
+    """The result of `work`, or None when a stop was requested first; `work` is then cancelled."""
+    task = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([task, stopping], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        stopping.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
 
 
 async def supervise(

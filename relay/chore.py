@@ -1,0 +1,93 @@
+"""Work that one process of many does from time to time."""
+
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+from uuid import uuid4
+
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from relay.supervision import LoopHealth, StopRequest
+from uow.sql.lease import Lease, LeaseStore
+from uow.sql.step import run_step
+
+T = TypeVar("T")
+STEP_SECONDS: Final = 60.0
+"""The longest that a step of a chore may take; a database that does not answer by then is away."""
+
+
+def owner_name() -> str:
+    """Who holds leases here: host, process, and a random part, since processes and containers share names."""
+    return f"{socket.gethostname()[:64]}:{os.getpid()}:{uuid4().hex[:8]}"
+
+
+class Chore:
+    """Does `work` every `interval_seconds`, the first time at once, while this process holds the lease.
+
+    `work` returns whether there is more to do at once; the lease is renewed before each call. When another
+    process holds the lease, `stood_down` is called instead. A holder that dies is followed after two
+    intervals, one that stops at once.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        leases: LeaseStore,
+        *,
+        name: str,
+        owner: str,
+        interval_seconds: float,
+        work: Callable[[], Awaitable[bool]],
+        stood_down: Callable[[], None] = lambda: None,
+        stop: StopRequest,
+    ) -> None:
+        self._engine = engine
+        self._leases = leases
+        self._owner = owner
+        self._interval_seconds = interval_seconds
+        self._work = work
+        self._stood_down = stood_down
+        self._stop = stop
+        self._lease: Lease | None = None
+        self.health = LoopHealth(name=name)
+
+    @property
+    def leading(self) -> bool:
+        """Whether this process is the one that does it."""
+        return self._lease is not None
+
+    async def run(self) -> None:
+        """Go on until the stop. After an error call it again."""
+        while not self._stop.requested:
+            while await self._lead() and not self._stop.requested and await self._work():
+                self.health.tick()
+            if self._lease is None:
+                self._stood_down()
+            self.health.tick()
+            if await self._stop.sleep(self._interval_seconds):
+                break
+        await self._stand_down()
+
+    async def _lead(self) -> bool:
+        seconds = 2 * self._interval_seconds
+        lease = self._lease
+        if lease is not None and await self._step(
+            lambda c: self._leases.renew(c, lease, lease_seconds=seconds)
+        ):
+            return True
+        self._lease = None
+        self._lease = await self._step(
+            lambda c: self._leases.acquire(c, self.health.name, owner=self._owner, lease_seconds=seconds)
+        )
+        return self._lease is not None
+
+    async def _stand_down(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            await self._step(lambda c: self._leases.release(c, lease))
+        self._stood_down()
+
+    async def _step(self, step: Callable[[Connection], T]) -> T:
+        return await run_step(self._engine, step, limit_seconds=STEP_SECONDS)

@@ -1,0 +1,105 @@
+"""Retention and diagnostics: chores that one process of many does for all."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from inbox.store import InboxStore
+from outbox.store import OutboxStore
+from relay.broker import Broker
+from relay.chore import STEP_SECONDS, Chore, owner_name
+from relay.diagnostics import Diagnostics
+from relay.options import RelayOptions
+from relay.supervision import LoopHealth, StopRequest, run_with_grace, supervise
+from uow.sql.lease import LeaseStore
+from uow.sql.step import run_step
+
+
+class Housekeeping:
+    """Deletes finished rows after their retention, in bounded batches, and samples what is stored.
+
+    Each chore is a task of its own under a named lease of its own. Run it in every process; a process that
+    does not lead a chore only asks for its lease.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        outbox: OutboxStore,
+        inbox: InboxStore,
+        leases: LeaseStore,
+        *,
+        provider: str,
+        broker: Broker | None = None,
+        consumers: Sequence[str] = (),
+        options: RelayOptions | None = None,
+    ) -> None:
+        self._engine = engine
+        self._outbox = outbox
+        self._inbox = inbox
+        self._options = options or RelayOptions()
+        self._stop = StopRequest()
+        self.diagnostics = Diagnostics(
+            engine, outbox, inbox, provider=provider, broker=broker, consumers=consumers
+        )
+        owner = owner_name()
+        every, sampled = self._options.retention_interval_seconds, self._options.diagnostics_interval_seconds
+        self.chores = (
+            Chore(
+                engine,
+                leases,
+                name="retention of the outbox",
+                owner=owner,
+                interval_seconds=every,
+                work=self._clean_outbox,
+                stop=self._stop,
+            ),
+            Chore(
+                engine,
+                leases,
+                name="retention of the inbox",
+                owner=owner,
+                interval_seconds=every,
+                work=self._clean_inbox,
+                stop=self._stop,
+            ),
+            Chore(
+                engine,
+                leases,
+                name="diagnostics",
+                owner=owner,
+                interval_seconds=sampled,
+                work=self.diagnostics.sample,
+                stood_down=self.diagnostics.clear,
+                stop=self._stop,
+            ),
+        )
+
+    @property
+    def health(self) -> tuple[LoopHealth, ...]:
+        """How the chores stand."""
+        return tuple(chore.health for chore in self.chores)
+
+    async def run(self) -> None:
+        """Keep house until `stop`."""
+        grace_seconds = self._options.stop_grace_seconds
+        await run_with_grace(self._run_all(), self._stop, grace_seconds=grace_seconds, name="housekeeping")
+
+    def stop(self) -> None:
+        """End after the batch in hand, and give the leases up so that others follow at once."""
+        self._stop.request()
+
+    async def _run_all(self) -> None:
+        await asyncio.gather(*(supervise(chore.run, chore.health, self._stop) for chore in self.chores))
+
+    async def _clean_outbox(self) -> bool:
+        return await self._clean(self._outbox.cleanup)
+
+    async def _clean_inbox(self) -> bool:
+        return await self._clean(self._inbox.cleanup)
+
+    async def _clean(self, cleanup: Callable[..., int]) -> bool:
+        limit = self._options.retention_batch_size
+        deleted = await run_step(self._engine, lambda c: cleanup(c, limit=limit), limit_seconds=STEP_SECONDS)
+        return deleted == limit
