@@ -2,10 +2,12 @@
 
 import dataclasses
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from uow.contracts.contract import is_pydantic_model
+
+_names_by_class: Final["WeakKeyDictionary[type, tuple[str, ...] | None]"] = WeakKeyDictionary()
 
 
 def kind_of(value: object) -> str:
@@ -66,8 +68,15 @@ def value_at(value: Any, path: str) -> Any:
     return value
 
 
-@lru_cache(maxsize=4096)
 def _declared_names(kind: type) -> tuple[str, ...] | None:
+    try:
+        return _names_by_class[kind]
+    except KeyError:
+        names = _names_by_class[kind] = _find_names(kind)
+        return names
+
+
+def _find_names(kind: type) -> tuple[str, ...] | None:
     if is_pydantic_model(kind):
         return tuple(kind.model_fields)  # type: ignore[attr-defined]
     if dataclasses.is_dataclass(kind):

@@ -92,7 +92,7 @@ def _ending(span: Span) -> Iterator[OperationSpan]:
         quietly("span error", lambda: span.set_status(Status(StatusCode.ERROR)))
         raise
     finally:
-        quietly("span end", span.end)
+        quietly("span end", lambda: span.end())  # noqa: PLW0108 - the look-up may fail, too
 
 
 def _is_tracing() -> bool:
