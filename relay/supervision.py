@@ -143,7 +143,7 @@ async def run_with_grace(
     finally:
         stopping.cancel()
         if not task.done():
-            if not quiet:
+            if stop.requested and not quiet:
                 _log.warning("%s: cancelled, its work did not end in time", name)
             task.cancel()
             await asyncio.wait([task])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from outbox.options import OutboxOptions
@@ -34,6 +35,8 @@ from tests.support.statements import recorded_statements
 from tests.support.waiting import eventually
 from uow.backoff import Backoff
 from uow.message import Message
+from uow.sql.clock import DatabaseClock
+from uow.sql.step import run_step
 from uow.wake import WakeSignal
 
 SMALL = OutboxOptions(batch_size=10, lease_seconds=5)
@@ -341,3 +344,62 @@ async def _leased_beyond(engine: AsyncEngine, expiry: object, *, seconds: float)
         row["lease_expires_at"] is not None and (row["lease_expires_at"] - expiry).total_seconds() > seconds  # type: ignore[operator]
         for row in rows
     )
+
+
+async def test_a_relay_killed_ten_times_dead_letters_nothing_healthy(ready: AsyncEngine) -> None:
+    await fill(ready, 5)
+    for _ in range(10):
+        await _kill_while_sending(ready, SMALL)
+    async with running(make_relay(ready, ScriptedOutlet(), outbox_options=SMALL)):
+        await eventually(lambda: all_published(ready, 5))
+    assert {row["failure_count"] for row in (await outbox_rows(ready)).values()} == {0}
+
+
+async def test_a_message_that_kills_its_relay_each_time_is_buried_and_all_others_are_published(
+    ready: AsyncEngine,
+) -> None:
+    messages = await fill(ready, 5)
+    killer = messages[2]
+    for _ in range(40):
+        if (await outbox_states(ready))["dead_lettered"]:
+            break
+        await _kill_while_sending(ready, SMALL, killer=killer)
+    async with running(make_relay(ready, ScriptedOutlet(), outbox_options=SMALL)):
+        await eventually(lambda: _is(ready, published=4, dead_lettered=1))
+    row = (await outbox_rows(ready))[killer.id]
+    assert row["error_code"] == "relay_died"
+
+
+async def _kill_while_sending(
+    engine: AsyncEngine, options: OutboxOptions, *, killer: Message | None = None
+) -> None:
+    """Run a relay until it has a batch (with `killer` in it) in hand; then it is gone, and time passes."""
+    met = asyncio.Event()
+
+    async def die(messages: Sequence[Message]) -> Sequence[PublishResult]:
+        if killer is None or killer in messages:
+            met.set()
+            await asyncio.Event().wait()
+        return [CONFIRMED] * len(messages)
+
+    relay = make_relay(engine, ScriptedOutlet(die), outbox_options=options)
+    relay._suspects_due_at = 0.0
+    task = asyncio.create_task(relay.run())
+    await eventually(lambda: _met_or_buried(engine, met))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await _expire_leases(engine)
+
+
+async def _met_or_buried(engine: AsyncEngine, met: asyncio.Event) -> bool:
+    return met.is_set() or (await outbox_states(engine))["dead_lettered"] == 1
+
+
+async def _expire_leases(engine: AsyncEngine) -> None:
+    past = DatabaseClock().after(-1)
+    expired = (
+        update(outbox)
+        .where(outbox.c.state == "publishing")
+        .values(lease_expires_at=past, next_attempt_at=past)
+    )
+    await run_step(engine, lambda c: c.execute(expired))
