@@ -1,10 +1,12 @@
 """SQLite made fit for concurrent units of work: WAL, a busy timeout and BEGIN IMMEDIATE."""
 
+import contextlib
 from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.util.concurrency import in_greenlet
 
 from uow.errors import FixTheCodeError
 
@@ -43,7 +45,15 @@ def prepare_sqlite(engine: AsyncEngine | Engine, *, busy_timeout_seconds: float 
         finally:
             cursor.close()
 
+    def roll_back(dbapi_connection: Any, _record: Any) -> None:
+        # A statement that was cancelled half-way leaves a cursor behind, and SQLite keeps a closed
+        # connection's transaction, and its lock on the file, for as long as such a cursor exists.
+        if not sync_engine.dialect.is_async or in_greenlet():
+            with contextlib.suppress(sync_engine.dialect.loaded_dbapi.Error):
+                dbapi_connection.rollback()
+
     event.listen(sync_engine, "connect", configure)
+    event.listen(sync_engine, "close", roll_back)
     event.listen(sync_engine, "begin", _begin)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -13,19 +13,28 @@ from uow.sql.fault import Fault, fault_of
 
 T = TypeVar("T")
 
+_CANCEL_AGAIN_SECONDS: Final = 1.0
 
-async def run_step(engine: AsyncEngine, step: Callable[[Connection], T], *, attempts: int = 5) -> T:
+
+async def run_step(
+    engine: AsyncEngine,
+    step: Callable[[Connection], T],
+    *,
+    attempts: int = 5,
+    limit_seconds: float | None = None,
+) -> T:
     """Run `step` in a transaction of its own and commit it; returns what it returned.
 
     A deadlock, a serialization failure or a busy database runs the whole step again in a fresh
     transaction, at most `attempts` times; the step must therefore have no effect outside its connection.
-    A cancelled caller leaves no connection behind.
+    A cancelled caller leaves no connection behind. An attempt that takes longer than `limit_seconds` (the
+    database does not answer) ends with TimeoutError; None waits for ever.
     """
     isolation = database_of(engine).claim_isolation
     source = engine.execution_options(isolation_level=isolation) if isolation else engine
     for attempt in range(1, attempts + 1):
         try:
-            return await finish_despite_cancellation(_run_once(source, step))
+            return await finish_despite_cancellation(_run_once(source, step), limit_seconds=limit_seconds)
         except Exception as error:
             if attempt == attempts or fault_of(error) is not Fault.RETRY_TRANSACTION:
                 raise
@@ -43,21 +52,42 @@ def _in_transaction(connection: Connection, step: Callable[[Connection], T]) -> 
         return step(connection)
 
 
-async def finish_despite_cancellation(work: Coroutine[Any, Any, T]) -> T:
+async def finish_despite_cancellation(
+    work: Coroutine[Any, Any, T],
+    *,
+    limit_seconds: float | None = None,
+    patience_seconds: float | None = None,
+) -> T:
     """Await `work` to its end even when the caller is cancelled meanwhile; then the cancellation goes on.
 
     Use it around work that must not be torn in the middle: COMMIT, ROLLBACK, closing, one store step.
     `work` runs in a task of its own. When the caller was cancelled, CancelledError is raised after the
-    end of `work`, whatever its result; an error of `work` is then its context.
+    end of `work`, whatever its result; an error of `work` is then its cause.
+    `limit_seconds` counts from the start, `patience_seconds` from the first cancellation; work that takes
+    longer is cancelled, until it gives in, and ends with TimeoutError unless it has an error of its own.
     """
+    loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
+    deadline = None if limit_seconds is None else loop.time() + limit_seconds
     cancellation: asyncio.CancelledError | None = None
+    late = False
     while not task.done():
         try:
-            await asyncio.wait([task])
+            await asyncio.wait([task], timeout=None if deadline is None else deadline - loop.time())
         except asyncio.CancelledError as error:
             cancellation = error
+            if deadline is None and patience_seconds is not None:
+                deadline = loop.time() + patience_seconds
+        else:
+            if not task.done():
+                late = True
+                task.cancel()
+                deadline = loop.time() + _CANCEL_AGAIN_SECONDS
     if cancellation is None:
+        if late and task.cancelled():
+            raise TimeoutError(f"not finished within {limit_seconds} s")
         return task.result()
-    failure = None if task.cancelled() else task.exception()
+    failure: BaseException | None = TimeoutError() if late and task.cancelled() else None
+    if not task.cancelled():
+        failure = task.exception()
     raise cancellation from failure

@@ -1,0 +1,51 @@
+"""Staged things follow the savepoint in which they were staged."""
+
+from sqlalchemy import event
+from sqlalchemy.orm import Session, SessionTransaction
+
+from uow.staged_items import StagedItems
+
+
+class SavepointMarks:
+    """Drops what was staged inside a savepoint unless the savepoint is positively released."""
+
+    def __init__(self, staged: StagedItems) -> None:
+        self._staged = staged
+        self._marks: dict[SessionTransaction, int] = {}
+        self._connection_marks: list[int] = []
+        self._watching = False
+
+    def watch(self, session: Session) -> None:
+        """Follow the savepoints of `session`; called before its first one, so that most units pay nothing."""
+        if self._watching:
+            return
+        self._watching = True
+        event.listen(session, "after_transaction_create", self._created)
+        event.listen(session, "after_commit", self._released)
+        event.listen(session, "after_transaction_end", self._ended)
+
+    def _created(self, _session: Session, transaction: SessionTransaction) -> None:
+        if transaction.nested:
+            self._marks[transaction] = self._staged.mark()
+
+    def _released(self, session: Session) -> None:
+        # The event names no transaction; while a savepoint is being released it is the current one.
+        released = session.get_nested_transaction()
+        if released is not None:
+            self._marks.pop(released, None)
+
+    def _ended(self, _session: Session, transaction: SessionTransaction) -> None:
+        # Not released means rolled back; a failed flush ends it without any rollback event of its own.
+        mark = self._marks.pop(transaction, None)
+        if mark is not None:
+            self._staged.drop_after(mark)
+
+    def connection_savepoint(self) -> None:
+        """The connection itself opens its next savepoint (`sa_savepoint_1`, `sa_savepoint_2` and so on)."""
+        self._connection_marks.append(self._staged.mark())
+
+    def connection_rollback(self, name: str) -> None:
+        """The connection itself rolls back to the savepoint `name`."""
+        number = name.rpartition("_")[2]
+        if number.isdecimal() and 0 < int(number) <= len(self._connection_marks):
+            self._staged.drop_after(self._connection_marks[int(number) - 1])
