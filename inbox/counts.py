@@ -1,26 +1,23 @@
 """How many receipts are unfinished or dead."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, func, select, true, union_all
 
 from inbox.ground import Ground
 from inbox.state import UNFINISHED, ReceiptState
+from inbox.table import FINISHED_INDEX
 from inbox.view import InboxCounts
+from uow.sql.dialect import database_of
+from uow.sql.index_hint import read_by
 
 
 def counts(connection: Connection, ground: Ground) -> InboxCounts:
     """Counts by state and the age of the oldest unfinished receipt. See InboxStore.counts."""
-    columns = ground.table.c
-    # The second half of each condition lets the partial indexes answer where there are such.
-    unfinished = _by_state(
-        ground,
-        columns.state.in_([state.value for state in UNFINISHED]),
-        columns.next_attempt_at.is_not(None),
-    )
-    dead = _by_state(
-        ground, columns.state == ReceiptState.DEAD_LETTERED.value, columns.completed_at.is_not(None)
-    )
+    columns, partial = ground.table.c, database_of(connection).partial_indexes
+    unfinished = _by_state(ground, UNFINISHED, columns.next_attempt_at.is_not(None) if partial else true())
+    dead = _by_state(ground, (ReceiptState.DEAD_LETTERED,), columns.completed_at.is_not(None))
     rows = {ReceiptState(row.state): row for row in connection.execute(union_all(unfinished, dead))}
     ages = [(rows[state].now - rows[state].oldest).total_seconds() for state in UNFINISHED if state in rows]
 
@@ -36,12 +33,15 @@ def counts(connection: Connection, ground: Ground) -> InboxCounts:
     )
 
 
-def _by_state(ground: Ground, *conditions: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
+def _by_state(
+    ground: Ground, states: Sequence[ReceiptState], indexed: ColumnElement[bool]
+) -> Select[*tuple[Any, ...]]:
+    """One row for each state that occurs; `indexed` is the condition of the partial index to use."""
     columns = ground.table.c
     query = select(
         columns.state,
         func.count().label("number"),
         func.min(columns.received_at).label("oldest"),
         ground.clock.now().label("now"),
-    )
-    return query.where(*conditions).group_by(columns.state)
+    ).where(columns.state.in_([state.value for state in states]), indexed)
+    return read_by(query.group_by(columns.state), ground.table, FINISHED_INDEX)

@@ -9,6 +9,7 @@ from inbox.ground import Ground
 from inbox.receipt import ReceiptLease
 from inbox.row import key_columns, lease_of
 from inbox.state import ReceiptState
+from uow.sql.index_hint import PRIMARY
 
 
 def renew(
@@ -22,13 +23,13 @@ def renew(
     lease_end = ground.clock.after(ground.options.lease_seconds)
     # A row that is locked is being finished by its holder at this moment: waiting for that commit could
     # cost all the others their lease, so it is left out and then looked at.
-    free = choose(connection, ground, ground.held(asked), skip_locked=True)
+    free = choose(connection, ground, ground.held(connection, asked), index=PRIMARY, skip_locked=True)
     values = {"lease_expires_at": lease_end, "next_attempt_at": lease_end}
     renewed = update_chosen(connection, ground.table, free, values=values, returning=returning)
     left = asked - {lease_of(row) for row in renewed}
     if not left:
         return left
-    still = connection.execute(select(*returning).where(ground.held(left))).mappings()
+    still = connection.execute(select(*returning).where(ground.held(connection, left))).mappings()
     return left - {lease_of(row) for row in still}
 
 
@@ -43,7 +44,7 @@ def release(
     released = update_chosen(
         connection,
         ground.table,
-        choose(connection, ground, ground.held(asked), skip_locked=False),
+        choose(connection, ground, ground.held(connection, asked), index=PRIMARY, skip_locked=False),
         values={
             "state": ReceiptState.RECEIVED.value,
             "lease_expires_at": None,

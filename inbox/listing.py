@@ -54,7 +54,7 @@ def list_failed(
 
 def find(connection: Connection, ground: Ground, key: ReceiptKey) -> ReceiptRecord | None:
     """One receipt. See InboxStore.find."""
-    query = select(*_columns(ground.table)).where(has_key(ground.table, [key]))
+    query = select(*_columns(ground.table)).where(has_key(connection, ground.table, [key]))
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else _record(row)
 

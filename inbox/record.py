@@ -48,7 +48,9 @@ def _insert(connection: Connection, ground: Ground, given: Mapping[ReceiptKey, M
             same = {"received_at": moment, "next_attempt_at": moment, "lease_token": mark}
             connection.execute(insert, [row | same for row in rows])
             # The insert does not say what it added; the token that came along does, and fences nothing.
-            mine = select(*keys).where(has_key(ground.table, given), ground.table.c.lease_token == mark)
+            mine = select(*keys).where(
+                has_key(connection, ground.table, list(given)), ground.table.c.lease_token == mark
+            )
             added = connection.execute(mine)
     return {ReceiptKey(message_id, consumer) for message_id, consumer in added}
 
@@ -59,7 +61,7 @@ def _differing(
     columns = ground.table.c
     query = select(*key_columns(ground.table), *(columns[field] for field in CONTENT_FIELDS))
     differing = []
-    for row in connection.execute(query.where(has_key(ground.table, given))).mappings():
+    for row in connection.execute(query.where(has_key(connection, ground.table, list(given)))).mappings():
         key = ReceiptKey(row["message_id"], row["consumer"])
         if any(row[field] != getattr(given[key], field) for field in CONTENT_FIELDS):
             differing.append(key)

@@ -27,7 +27,7 @@ def reset(connection: Connection, ground: Ground, key: ReceiptKey) -> ResetRepor
     )
     if answer is not OperationAnswer.ACCEPTED:
         return ResetReport(answer)
-    message = select(*message_columns(ground.table)).where(has_key(ground.table, [key]))
+    message = select(*message_columns(ground.table)).where(has_key(connection, ground.table, [key]))
     return ResetReport(answer, message_of(connection.execute(message).mappings().one()))
 
 
@@ -50,7 +50,7 @@ def _change(
     expected: tuple[ReceiptState, ...],
     **values: Any,
 ) -> OperationAnswer:
-    table, is_it = ground.table, has_key(ground.table, [key])
+    table, is_it = ground.table, has_key(connection, ground.table, [key])
     change = update(table).where(is_it, table.c.state.in_([state.value for state in expected]))
     if connection.execute(change.values(values)).rowcount == 1:
         return OperationAnswer.ACCEPTED

@@ -1,12 +1,13 @@
 """Rows of the inbox table: their keys and contents, out and in."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, RowMapping, Table, tuple_
+from sqlalchemy import Column, ColumnElement, Connection, RowMapping, Table
 
 from inbox.receipt import ReceiptKey, ReceiptLease
 from uow.message import Message
+from uow.sql.among_rows import among_rows
 
 _MESSAGE_FIELDS: Final = (
     "contract_name",
@@ -42,9 +43,15 @@ def message_of(row: RowMapping) -> Message:
     return Message(id=row["message_id"], **{field: row[field] for field in _MESSAGE_FIELDS})
 
 
-def has_key(table: Table, keys: Iterable[ReceiptKey]) -> ColumnElement[bool]:
+def has_key(connection: Connection, table: Table, keys: Collection[ReceiptKey]) -> ColumnElement[bool]:
     """Whether a row is one of these."""
-    return tuple_(*key_columns(table)).in_([(key.message_id, key.consumer) for key in keys])
+    return among_rows(connection, key_columns(table), [(key.message_id, key.consumer) for key in keys])
+
+
+def has_lease(connection: Connection, table: Table, leases: Collection[ReceiptLease]) -> ColumnElement[bool]:
+    """Whether a row carries the token of one of these."""
+    rows = [(lease.key.message_id, lease.key.consumer, lease.token) for lease in leases]
+    return among_rows(connection, [*key_columns(table), table.c.lease_token], rows)
 
 
 def lease_of(row: RowMapping) -> ReceiptLease:

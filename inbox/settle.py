@@ -26,7 +26,7 @@ def complete(connection: Connection, ground: Ground, lease: ReceiptLease) -> Com
     if not database_of(connection).transaction_status:
         return Completion(None) if _settle(connection, ground, lease, finished) else None
     # Asked on the way, so that the unit of work need not ask in a round trip of its own.
-    change = _change(ground, lease, finished).returning(cast(func.pg_current_xact_id(), String))
+    change = _change(connection, ground, lease, finished).returning(cast(func.pg_current_xact_id(), String))
     row = connection.execute(change).one_or_none()
     return None if row is None else Completion(row[0])
 
@@ -65,7 +65,7 @@ def fate(connection: Connection, ground: Ground, lease: ReceiptLease) -> LeaseFa
     columns = ground.table.c
     expired = columns.lease_expires_at <= ground.clock.now()
     query = select(columns.state, columns.lease_token, expired.label("expired")).with_for_update()
-    row = connection.execute(query.where(has_key(ground.table, [lease.key]))).one_or_none()
+    row = connection.execute(query.where(has_key(connection, ground.table, [lease.key]))).one_or_none()
     if row is None or row.lease_token != lease.token:
         return LeaseFate.LOST
     match ReceiptState(row.state):
@@ -82,13 +82,13 @@ def _finished(ground: Ground, state: ReceiptState) -> dict[str, Any]:
 
 
 def _settle(connection: Connection, ground: Ground, lease: ReceiptLease, values: dict[str, Any]) -> bool:
-    return connection.execute(_change(ground, lease, values)).rowcount == 1
+    return connection.execute(_change(connection, ground, lease, values)).rowcount == 1
 
 
-def _change(ground: Ground, lease: ReceiptLease, values: dict[str, Any]) -> Update:
+def _change(connection: Connection, ground: Ground, lease: ReceiptLease, values: dict[str, Any]) -> Update:
     """The change of a held receipt. The token stays, to tell later who ended it; it fences nothing."""
     return (
         update(ground.table)
-        .where(ground.held([lease]))
+        .where(ground.held(connection, [lease]))
         .values(**values, lease_expires_at=None, claim_count=0)
     )

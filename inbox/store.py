@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Table
 
 from inbox.acquire import acquire
 from inbox.acquisition import Acquisition, RecordReport
-from inbox.claim import bury, claim
+from inbox.claim import bury, claim, claim_suspect
 from inbox.cleanup import cleanup
 from inbox.counts import counts
 from inbox.ground import Ground
@@ -94,15 +94,7 @@ class InboxStore:
         A suspect was acquired `isolate_after` times in a row without any verdict: it may be the message
         that kills its process. Call `bury` first, so that none is run for ever.
         """
-        claimed = claim(
-            connection,
-            self._ground,
-            dict.fromkeys(consumers, 1),
-            limit=1,
-            token=token or uuid4(),
-            suspects=True,
-        )
-        return claimed[0] if claimed else None
+        return claim_suspect(connection, self._ground, consumers, token=token or uuid4())
 
     def bury(self, connection: Connection, consumer: str, *, max_retry_attempts: int) -> list[ReceiptKey]:
         """Dead-letter (`process_died`) what used up its attempts and whose lease expired; returns which."""

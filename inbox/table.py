@@ -1,11 +1,15 @@
 """The inbox table, added to the application's MetaData."""
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Column, Index, Integer, MetaData, Table
 
 from uow.errors import FixTheCodeError
 from uow.sql.types import ExactLongText, ExactText, ExactUuid, InstantTicks, UtcDateTime
+
+DUE_INDEX: Final = "ix_inbox_receipt_due"
+LEASED_INDEX: Final = "ix_inbox_receipt_leased"
+FINISHED_INDEX: Final = "ix_inbox_receipt_finished"
 
 _INFO_KEY: Final = "selfmanaged.inbox"
 
@@ -51,24 +55,19 @@ def add_inbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
         mysql_engine="InnoDB",
         mysql_charset="utf8mb4",
     )
-    unfinished = table.c.next_attempt_at.is_not(None)
-    finished = table.c.completed_at.is_not(None)
-    Index(
-        "ix_inbox_receipt_due",
-        table.c.consumer,
-        table.c.next_attempt_at,
-        table.c.message_id,
-        postgresql_where=unfinished,
-        sqlite_where=unfinished,
+    columns = table.c
+    _partial_index(
+        DUE_INDEX, columns.next_attempt_at, columns.consumer, columns.next_attempt_at, columns.message_id
     )
-    Index(
-        "ix_inbox_receipt_finished",
-        table.c.state,
-        table.c.completed_at,
-        table.c.message_id,
-        table.c.consumer,
-        postgresql_where=finished,
-        sqlite_where=finished,
+    _partial_index(LEASED_INDEX, columns.lease_expires_at, columns.lease_expires_at)
+    _partial_index(
+        FINISHED_INDEX,
+        columns.completed_at,
+        columns.state,
+        columns.completed_at,
+        columns.message_id,
+        columns.consumer,
+        columns.received_at,  # for counting by the index alone
     )
     metadata.info[_INFO_KEY] = table.key
     return table
@@ -83,3 +82,9 @@ def inbox_table(metadata: MetaData) -> Table:
             "(or relay.add_messaging_tables(metadata)) where the application's tables are declared"
         )
     return metadata.tables[key]
+
+
+def _partial_index(name: str, present: Column[Any], *columns: Column[Any]) -> None:
+    """An index of the rows in which `present` is not NULL; of all rows where the database has no such."""
+    rows = present.is_not(None)
+    Index(name, *columns, postgresql_where=rows, sqlite_where=rows)

@@ -33,6 +33,7 @@ class Database:
     error_aborts: a failed statement aborts the whole transaction unless it ran inside a savepoint.
     definition_commits: CREATE, ALTER, DROP and the like commit the transaction they run in.
     array_parameters: a list can be bound as one value.
+    partial_indexes: an index can leave rows out; a query that repeats its condition uses it.
     claim_isolation: the isolation level that keeps a claim from locking what it leaves, if not the default.
     parameters_limit: how many bound values one statement may carry.
     """
@@ -47,6 +48,7 @@ class Database:
     error_aborts: bool
     definition_commits: bool
     array_parameters: bool
+    partial_indexes: bool
     claim_isolation: str | None
     parameters_limit: int
 
@@ -62,6 +64,7 @@ POSTGRESQL: Final = Database(
     error_aborts=True,
     definition_commits=False,
     array_parameters=True,
+    partial_indexes=True,
     claim_isolation=None,
     parameters_limit=32_767,
 )
@@ -76,6 +79,7 @@ SQLITE: Final = Database(
     error_aborts=False,
     definition_commits=False,
     array_parameters=False,
+    partial_indexes=True,
     claim_isolation=None,
     parameters_limit=32_766,
 )
@@ -90,6 +94,7 @@ MYSQL: Final = Database(
     error_aborts=False,
     definition_commits=True,
     array_parameters=False,
+    partial_indexes=False,
     claim_isolation="READ COMMITTED",
     parameters_limit=65_535,
 )
