@@ -117,16 +117,19 @@ async def test_what_was_confirmed_while_the_database_was_away_is_settled_and_not
     await fill(engine, 10)
     gate = Gate()
     outlet = ScriptedOutlet(gate)
-    async with TcpProxy.before(url) as proxy, engine_for(proxy.through(url)) as through:
-        async with running(make_relay(through, outlet)):
-            await gate.entered.acquire()
-            proxy.refusing = True
-            proxy.cut()
-            accepted = proxy.accepted
-            gate.open(100)
-            await eventually(lambda: proxy.accepted >= accepted + 2)
-            proxy.refusing = False
-            await eventually(lambda: all_published(engine, 10))
+    async with (
+        TcpProxy.before(url) as proxy,
+        engine_for(proxy.through(url)) as through,
+        running(make_relay(through, outlet)),
+    ):
+        await gate.entered.acquire()
+        proxy.refusing = True
+        proxy.cut()
+        accepted = proxy.accepted
+        gate.open(100)
+        await eventually(lambda: proxy.accepted >= accepted + 2)
+        proxy.refusing = False
+        await eventually(lambda: all_published(engine, 10))
     assert len(outlet.sent) == 10
 
 

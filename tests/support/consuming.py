@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import Column, Integer, String, Table, insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
 
 from inbox.context import HandlerContext
@@ -24,7 +24,7 @@ from relay.hosted import HostedConsumer
 from relay.options import RelayOptions
 from relay.rejected import RejectedDelivery
 from relay.wire import encode_wire
-from tests.support.relaying import QUICK, inbox, outbox
+from tests.support.relaying import QUICK, inbox, metadata, outbox
 from uow.contracts import Contracts
 from uow.event import Event
 from uow.message import Message
@@ -37,6 +37,15 @@ from uow.wake import WakeSignal
 class OrderPlaced(Event):
     order: int
 
+
+effect = Table(
+    "effect",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("order", Integer, nullable=False),
+    Column("process", String(20), nullable=False),
+)
+"""What handlers write for the business: one row for each time they were committed."""
 
 contracts = Contracts()
 contracts.register(OrderPlaced, name="orders.placed", version=1)
@@ -241,3 +250,21 @@ async def receipt_states(engine: AsyncEngine, consumer: str = "billing") -> dict
 async def all_in_state(engine: AsyncEngine, state: str, messages: Sequence[Message]) -> bool:
     """Whether the receipts of exactly these messages are there, all in this state."""
     return await receipt_states(engine) == {message.id: state for message in messages}
+
+
+def writing_consumer(process: str, *, before: Callable[[OrderPlaced], Awaitable[None]]) -> Consumer:
+    """A consumer that writes one effect for each order, after `before` has let it."""
+    consumer = Consumer("billing")
+
+    @consumer.handles(OrderPlaced)
+    async def write(event: OrderPlaced, context: HandlerContext) -> None:
+        await before(event)
+        await context.session.execute(insert(effect).values(order=event.order, process=process))
+
+    return consumer
+
+
+async def effects(engine: AsyncEngine) -> list[tuple[int, str]]:
+    """The committed effects: order and process, in the order of the orders."""
+    query = select(effect.c.order, effect.c.process).order_by(effect.c.order)
+    return [(row[0], row[1]) for row in await run_step(engine, lambda c: c.execute(query).all())]
