@@ -20,6 +20,7 @@ from relay.wire_part import (
     read_occurred_at,
     read_optional_text,
     read_payload,
+    read_table,
 )
 from uow.contracts import MAXIMUM_BODY_BYTES, check_identity
 from uow.message import Message
@@ -82,8 +83,8 @@ def encode_wire(message: Message) -> WireMessage:
 def decode_wire(
     body: bytes,
     content_type: str | None,
-    headers: Mapping[str, Any],
-    properties: Mapping[str, Any],
+    headers: Mapping[str, Any] | None,
+    properties: Mapping[str, Any] | None,
     *,
     maximum_body_bytes: int = MAXIMUM_BODY_BYTES,
 ) -> Message:
@@ -96,6 +97,7 @@ def decode_wire(
     contract is registered and the payload fits it is left to `Contracts.decode`.
     Raises WireError, or another DecodeError for the payload.
     """
+    headers, properties = read_table(headers, "headers"), read_table(properties, "properties")
     check_content(content_type, properties.get("content_encoding"))
     name, version = read_contract(headers, properties)
     message = Message(

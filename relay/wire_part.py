@@ -42,6 +42,15 @@ class WireError(DecodeError):
         return type(self), (self.part, self.rule)
 
 
+def read_table(table: object, part: str) -> Mapping[str, Any]:
+    """Headers or properties; none at all are an empty table."""
+    if table is None:
+        return {}
+    if not isinstance(table, Mapping):
+        raise WireError(part, f"must be a table, not {type(table).__name__}")
+    return table
+
+
 def check_content(content_type: object, content_encoding: object) -> None:
     """JSON in UTF-8: `application/json`, at most with `charset=utf-8`; content encoding `utf-8` or absent."""
     if not isinstance(content_type, str) or _CONTENT_TYPE.fullmatch(content_type) is None:

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, make_dataclass
 from typing import Any
 from uuid import UUID
 
@@ -163,18 +163,17 @@ def test_a_derived_class_that_forgot_the_decorator_is_refused(contracts: Contrac
 
 @pytest.mark.parametrize("missing", ["id", "occurred_at"])
 def test_an_event_needs_identity_and_time(contracts: Contracts, missing: str) -> None:
-    namespace: dict[str, Any] = {"__annotations__": {"id": UUID, "occurred_at": UtcInstant}}
-    del namespace["__annotations__"][missing]
-    cls = dataclass(frozen=True)(type("Placed", (), namespace))
+    fields = {"id": UUID, "occurred_at": UtcInstant}
+    del fields[missing]
+    cls = make_dataclass("Placed", fields.items(), frozen=True)
     with pytest.raises(ContractDefinitionError, match=f"Placed has no field '{missing}'"):
         contracts.register(cls, name="orders.placed", version=1)
 
 
 @pytest.mark.parametrize(("field", "expected"), [("id", "UUID"), ("occurred_at", "UtcInstant")])
 def test_identity_and_time_have_their_types(contracts: Contracts, field: str, expected: str) -> None:
-    annotations: dict[str, Any] = {"id": UUID, "occurred_at": UtcInstant}
-    annotations[field] = str
-    cls = dataclass(frozen=True)(type("Placed", (), {"__annotations__": annotations}))
+    fields = {"id": UUID, "occurred_at": UtcInstant, field: str}
+    cls = make_dataclass("Placed", fields.items(), frozen=True)
     with pytest.raises(ContractDefinitionError, match=f"Placed.{field} must be declared as {expected}"):
         contracts.register(cls, name="orders.placed", version=1)
 

@@ -92,6 +92,18 @@ def test_a_consume_span_links_the_span_that_enqueued(recording: Recording, messa
     }
 
 
+def test_a_consume_span_does_not_belong_to_the_span_that_started_the_consumer(
+    recording: Recording, message: Message
+) -> None:
+    with trace.get_tracer("application").start_as_current_span("startup") as startup:
+        with consume_span(message, "billing", "redis"):
+            pass
+        assert trace.get_current_span() is startup
+    (found,) = recording.spans()
+    assert found.parent is None
+    assert found.context.trace_id != startup.get_span_context().trace_id
+
+
 def test_a_request_leads_through_publishing_to_consuming_and_on(recording: Recording) -> None:
     tracer = trace.get_tracer("application")
     with tracer.start_as_current_span("request") as request, use_correlation_id("request-1"):

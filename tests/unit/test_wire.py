@@ -213,6 +213,21 @@ def test_anything_off_is_refused(message: Message, changes: dict[str, Any], part
 
 
 @pytest.mark.parametrize(
+    ("headers", "properties", "part"),
+    [
+        (None, None, "header ms-contract-name"),
+        ({}, {}, "header ms-contract-name"),
+        ([], {}, "headers"),
+        ({}, "text", "properties"),
+    ],
+)
+def test_a_delivery_without_headers_is_refused(headers: Any, properties: Any, part: str) -> None:
+    with pytest.raises(WireError) as caught:
+        decode_wire(PAYLOAD.encode(), "application/json", headers, properties)
+    assert caught.value.part == part
+
+
+@pytest.mark.parametrize(
     ("body", "error_type"),
     [
         ("", MalformedPayloadError),

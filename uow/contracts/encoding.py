@@ -52,7 +52,7 @@ def _write(contract: Contract, codec: Codec, event: Any) -> bytes:
     try:
         return codec.write(event)
     except Exception as error:
-        fault = codec.find_formless(event) or Fault(kind_of(event), f"has no JSON form: {error}")
+        fault = codec.find_formless(event) or Fault(kind_of(event), "has no JSON form that pydantic knows")
         raise ValueRefusedError(contract.routing_key, fault.path, fault.kind, fault.rule) from error
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Link, ProxyTracerProvider, Span, SpanKind, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
@@ -63,8 +64,9 @@ def publish_span(message: Message, provider: str) -> Iterator[OperationSpan]:
 
 @contextlib.contextmanager
 def consume_span(message: Message, consumer: str, provider: str) -> Iterator[OperationSpan]:
-    """A CONSUMER span `consume {routing key}`, current in the block, linked to the span that enqueued it.
+    """A CONSUMER span `consume {routing key}`, current in the block, linked to the span that enqueued.
 
+    It begins a trace of its own.
     The message's correlation id is in force in the block, so follow-up events carry it on.
     An exception that leaves the block marks the span with the class of it.
     """
@@ -114,6 +116,8 @@ def _start_consume(message: Message, consumer: str, provider: str) -> Span:
     origin = remote_span_context(message)
     return trace.get_tracer(SCOPE).start_span(
         f"{Operation.CONSUME} {message.routing_key}",
+        # A task inherits the span that was current where it was made; that is no parent of this message.
+        context=Context(),
         kind=SpanKind.CONSUMER,
         attributes={
             **_attributes(message, Operation.CONSUME, provider),
