@@ -16,6 +16,7 @@ from outbox.settlement import SettleReport
 from outbox.store import OutboxStore
 from relay.broker import PublishResult, Verdict
 from relay.circuit import Circuit
+from relay.loop_step import loop_step
 from relay.outlet import Outlet
 from relay.publish_report import NOT_TRIED, count_publish, outcome_of, report_batch
 from relay.renewal import LeaseKeeper
@@ -23,7 +24,6 @@ from relay.supervision import is_outage, log_failure
 from relay.verdict import settlement_of
 from uow.backoff import Backoff
 from uow.errors import TryAgainError
-from uow.sql.step import run_step
 from uow.telemetry import PublishOutcome, publish_span
 
 LeasedRow = tuple[UUID, int]
@@ -62,7 +62,7 @@ class BatchStages:
     async def claim(self, take: Callable[[Connection], Claim]) -> Claim:
         """Claim in a step of its own and begin to renew what was claimed."""
         claimed_at = time.monotonic()
-        claim = await run_step(self._engine, take, limit_seconds=self._options.lease_seconds)
+        claim = await loop_step(self._engine, take)
         self._keeper.hold(_leased(claim), claimed_at=claimed_at)
         return claim
 
@@ -125,11 +125,7 @@ class BatchStages:
         failures = 0
         while True:
             try:
-                return await run_step(
-                    self._engine,
-                    lambda c: self._write(c, claim, results),
-                    limit_seconds=self._options.lease_seconds,
-                )
+                return await loop_step(self._engine, lambda c: self._write(c, claim, results))
             except Exception as error:
                 if not is_outage(error) or not self._keeper.still_held(_leased(claim)):
                     raise

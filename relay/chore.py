@@ -3,19 +3,13 @@
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
 from uuid import uuid4
 
-from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from relay.loop_step import loop_step
 from relay.supervision import LoopHealth, StopRequest
 from uow.sql.lease import Lease, LeaseStore
-from uow.sql.step import run_step
-
-T = TypeVar("T")
-STEP_SECONDS: Final = 60.0
-"""The longest that a step of a chore may take; a database that does not answer by then is away."""
 
 
 def owner_name() -> str:
@@ -73,21 +67,19 @@ class Chore:
     async def _lead(self) -> bool:
         seconds = 2 * self._interval_seconds
         lease = self._lease
-        if lease is not None and await self._step(
-            lambda c: self._leases.renew(c, lease, lease_seconds=seconds)
+        if lease is not None and await loop_step(
+            self._engine, lambda c: self._leases.renew(c, lease, lease_seconds=seconds)
         ):
             return True
         self._lease = None
-        self._lease = await self._step(
-            lambda c: self._leases.acquire(c, self.health.name, owner=self._owner, lease_seconds=seconds)
+        self._lease = await loop_step(
+            self._engine,
+            lambda c: self._leases.acquire(c, self.health.name, owner=self._owner, lease_seconds=seconds),
         )
         return self._lease is not None
 
     async def _stand_down(self) -> None:
         lease, self._lease = self._lease, None
         if lease is not None:
-            await self._step(lambda c: self._leases.release(c, lease))
+            await loop_step(self._engine, lambda c: self._leases.release(c, lease))
         self._stood_down()
-
-    async def _step(self, step: Callable[[Connection], T]) -> T:
-        return await run_step(self._engine, step, limit_seconds=STEP_SECONDS)

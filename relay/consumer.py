@@ -1,7 +1,7 @@
 """The host of consumers: broker deliveries and the inbox pump, one limit for each consumer."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -14,7 +14,7 @@ from relay.options import RelayOptions
 from relay.pump import InboxPump
 from relay.rejected import RejectedDelivery, log_rejected
 from relay.renewal import LeaseKeeper
-from relay.supervision import LoopHealth, StopRequest, run_with_grace, supervise
+from relay.supervision import LoopHealth, StopRequest, log_failure, run_with_grace, supervise
 from uow.wake import WakeSignal
 
 
@@ -67,7 +67,12 @@ class ConsumerHost:
     @property
     def health(self) -> tuple[LoopHealth, ...]:
         """How the loops stand: the pump first, then the deliveries of each consumer."""
-        return (self._pump.health, *(intake.health for intake in self._intakes.values()))
+        intakes = self._intakes.values()
+        return (
+            self._pump.health,
+            *(intake.health for intake in intakes),
+            *(intake.recheck_health for intake in intakes),
+        )
 
     @property
     def connected(self) -> dict[str, bool]:
@@ -116,14 +121,20 @@ class ConsumerHost:
             group.create_task(supervise(self._pump.run, self._pump.health, self._stop))
             for intake in self._intakes.values():
                 group.create_task(supervise(intake.take, intake.health, self._stop))
-                rechecks = LoopHealth(name=f"busy {intake.health.name}")
-                group.create_task(supervise(intake.recheck_busy, rechecks, self._stop))
+                group.create_task(supervise(intake.recheck_busy, intake.recheck_health, self._stop))
             await self._stop.wait()
-            for intake in self._intakes.values():
-                group.create_task(intake.stop_receiving())
+            await self._tell_all("stop receiving", DeliveryIntake.stop_receiving)
         await self._running.end()
 
     async def _close(self) -> None:
         await self._running.cancel()
-        await asyncio.gather(*(intake.close() for intake in self._intakes.values()), return_exceptions=True)
+        await self._tell_all("close", DeliveryIntake.close)
         await self._keeper.close()
+
+    async def _tell_all(self, what: str, tell: Callable[[DeliveryIntake], Awaitable[None]]) -> None:
+        intakes = tuple(self._intakes.values())
+        for intake, result in zip(
+            intakes, await asyncio.gather(*map(tell, intakes), return_exceptions=True), strict=True
+        ):
+            if isinstance(result, Exception):
+                log_failure(f"{intake.health.name}, {what}", result)

@@ -14,10 +14,9 @@ from outbox.failure import OutboxCounts
 from outbox.state import OutboxState
 from outbox.store import OutboxStore
 from relay.broker import Broker
-from relay.chore import STEP_SECONDS
+from relay.loop_step import loop_step
 from relay.secret import describe_error
 from uow.errors import TryAgainError
-from uow.sql.step import run_step
 from uow.telemetry import StoredMessages
 
 DEAD_QUEUE: Final = "dead_queue"
@@ -53,7 +52,7 @@ class Diagnostics:
 
     async def sample(self) -> bool:
         """Take one sample; there is never more to do."""
-        outbox, inbox = await run_step(self._engine, self._count, limit_seconds=STEP_SECONDS)
+        outbox, inbox = await loop_step(self._engine, self._count)
         counts = {
             ("outbox", OutboxState.PENDING.value): outbox.pending,
             ("outbox", OutboxState.PUBLISHING.value): outbox.publishing,

@@ -1,9 +1,11 @@
 """One consumer as a host runs it, and one run of one of its receipts."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from inbox.attempt import Attempt
 from inbox.options import InboxOptions
@@ -14,6 +16,9 @@ from relay.broker import ConsumerBinding
 from relay.renewal import LeaseKeeper
 from relay.slots import Slots
 from relay.supervision import log_failure
+
+_log: Final = logging.getLogger(__name__)
+_ROLL_BACK_SECONDS: Final = 10.0
 
 Ended = Callable[[ConsumeOutcome | None], None]
 """Told at the end of a run; None when the receiver failed on its own account."""
@@ -75,13 +80,18 @@ class RunningReceipts:
             await asyncio.wait(self._tasks)
 
     async def cancel(self) -> None:
-        """Cancel all attempts and wait until each is rolled back and has given its receipt back."""
+        """Cancel all attempts and wait until each is rolled back and has given its receipt back.
+
+        One that cannot within ten seconds, since the database does not answer, is left to its lease.
+        """
         await asyncio.sleep(0)  # one that was just started must get to where it can give back
         remaining = set(self._tasks)
         for task in remaining:
             task.cancel()
         if remaining:
-            await asyncio.wait(remaining)
+            _done, stuck = await asyncio.wait(remaining, timeout=_ROLL_BACK_SECONDS)
+            if stuck:
+                _log.warning("%d handlers could not be rolled back in time", len(stuck))
 
     async def _run(self, consumer: HostedConsumer, attempt: Attempt, ended: Ended) -> None:
         try:

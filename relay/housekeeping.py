@@ -8,12 +8,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from inbox.store import InboxStore
 from outbox.store import OutboxStore
 from relay.broker import Broker
-from relay.chore import STEP_SECONDS, Chore, owner_name
+from relay.chore import Chore, owner_name
 from relay.diagnostics import Diagnostics
+from relay.loop_step import loop_step
 from relay.options import RelayOptions
 from relay.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from uow.sql.lease import LeaseStore
-from uow.sql.step import run_step
 
 
 class Housekeeping:
@@ -101,5 +101,4 @@ class Housekeeping:
 
     async def _clean(self, cleanup: Callable[..., int]) -> bool:
         limit = self._options.retention_batch_size
-        deleted = await run_step(self._engine, lambda c: cleanup(c, limit=limit), limit_seconds=STEP_SECONDS)
-        return deleted == limit
+        return await loop_step(self._engine, lambda c: cleanup(c, limit=limit)) == limit

@@ -15,13 +15,13 @@ from inbox.outcome import ConsumeOutcome
 from inbox.store import InboxStore
 from relay.broker import Delivery, Disposition, Subscription
 from relay.hosted import HostedConsumer, RunningReceipts
+from relay.loop_step import loop_step
 from relay.rejected import RejectedDelivery
 from relay.secret import describe_error
 from relay.supervision import LoopHealth, StopRequest, unless_stopped
 from relay.wire import decode_wire
 from uow.contracts import DecodeError
 from uow.message import Message
-from uow.sql.step import run_step
 from uow.telemetry import Operation, record_operation
 
 
@@ -67,6 +67,7 @@ class DeliveryIntake:
         self._busy: list[_Taken] = []
         self._careful = 0
         self.health = LoopHealth(name=f"deliveries of {consumer.name}")
+        self.recheck_health = LoopHealth(name=f"busy deliveries of {consumer.name}")
 
     @property
     def connected(self) -> bool:
@@ -89,6 +90,7 @@ class DeliveryIntake:
             while remaining and (granted := await self._slots(len(remaining))):
                 asked, remaining = remaining[:granted], remaining[granted:]
                 await self._acquire(asked, granted)
+            self.recheck_health.tick()
 
     async def stop_receiving(self) -> None:
         """Let no further delivery come."""
@@ -144,11 +146,7 @@ class DeliveryIntake:
         name, messages = self._consumer.name, [taken.message for taken in asked]
         unused = granted
         try:
-            answers = await run_step(
-                self._engine,
-                lambda c: self._store.acquire(c, name, messages),
-                limit_seconds=self._consumer.options.lease_seconds,
-            )
+            answers = await loop_step(self._engine, lambda c: self._store.acquire(c, name, messages))
             for taken, answer in zip(asked, answers, strict=True):
                 if answer.receipt is not None:
                     unused -= 1

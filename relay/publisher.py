@@ -10,6 +10,7 @@ from outbox.claimed import Claim
 from outbox.store import OutboxStore
 from relay.batch import BatchStages, Sent
 from relay.circuit import Circuit
+from relay.loop_step import loop_step
 from relay.options import RelayOptions
 from relay.outlet import Outlet
 from relay.pipeline import run_pipeline
@@ -17,7 +18,6 @@ from relay.polling import AdaptivePolling
 from relay.publish_report import count_publish
 from relay.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from uow.backoff import Backoff
-from uow.sql.step import run_step
 from uow.telemetry import PublishOutcome
 from uow.wake import WakeSignal
 
@@ -119,9 +119,7 @@ class OutboxRelay:
         if time.monotonic() < self._suspects_due_at:
             return
         self._suspects_due_at = time.monotonic() + self._options.poll_interval_seconds
-        buried = await run_step(
-            self._engine, self._store.bury_suspects, limit_seconds=self._store.options.lease_seconds
-        )
+        buried = await loop_step(self._engine, self._store.bury_suspects)
         if buried:
             _log.error("%d events were dead-lettered: their relay died each time", len(buried))
             count_publish(PublishOutcome.DEAD_LETTER, len(buried), 0.0, self._outlet.provider)

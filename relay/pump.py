@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from typing import Final
 
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -13,13 +13,11 @@ from inbox.outcome import ConsumeOutcome
 from inbox.receipt import ReceiptKey
 from inbox.store import InboxStore
 from relay.hosted import HostedConsumer, RunningReceipts
+from relay.loop_step import loop_step
 from relay.polling import AdaptivePolling
 from relay.supervision import LoopHealth, StopRequest, unless_stopped
-from uow.sql.step import run_step
 from uow.telemetry import Operation, record_operation
 from uow.wake import Waiter, WakeSignal
-
-T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
 _SUSPECTS_IN_A_ROW: Final = 10
@@ -29,7 +27,7 @@ class InboxPump:
     """Claims due receipts of all consumers of this process in one statement, as many as have free slots.
 
     A suspect, which may be what kills its process, runs while nothing else does: the pump then pauses all
-    slots, waits until the running handlers have ended, runs it, and goes on. There is at least one consumer.
+    slots, waits until the running handlers have ended, runs it, and goes on.
     """
 
     def __init__(
@@ -52,7 +50,6 @@ class InboxPump:
         self._wake = wake
         self._poll_interval_seconds = poll_interval_seconds
         self._stop = stop
-        self._limit_seconds = min(consumer.options.lease_seconds for consumer in consumers)
         self._requests: dict[str, asyncio.Future[int]] = {}
         self._chores_due_at = time.monotonic() + poll_interval_seconds
         self.health = LoopHealth(name="inbox pump")
@@ -81,7 +78,7 @@ class InboxPump:
         try:
             claimed_at = time.monotonic()
             limit = sum(shares.values())
-            receipts = await self._step(lambda c: self._store.claim(c, shares, limit=limit))
+            receipts = await loop_step(self._engine, lambda c: self._store.claim(c, shares, limit=limit))
             for receipt in receipts:
                 unused[receipt.consumer] -= 1
                 self._running.start(self._consumers[receipt.consumer], receipt, claimed_at=claimed_at)
@@ -112,7 +109,7 @@ class InboxPump:
         if self._stop.requested or time.monotonic() < self._chores_due_at:
             return
         self._chores_due_at = time.monotonic() + self._poll_interval_seconds
-        buried, suspects = await self._step(self._bury_and_look)
+        buried, suspects = await loop_step(self._engine, self._bury_and_look)
         for key in buried:
             record_operation(
                 operation=Operation.CONSUME,
@@ -160,16 +157,13 @@ class InboxPump:
     async def _run_one_suspect(self) -> bool:
         claimed_at = time.monotonic()
         names = tuple(self._consumers)
-        receipt = await self._step(lambda c: self._store.claim_suspect(c, names))
+        receipt = await loop_step(self._engine, lambda c: self._store.claim_suspect(c, names))
         if receipt is None:
             return False
         consumer = self._consumers[receipt.consumer]
         consumer.slots.take_paused()
         await asyncio.wait([self._running.start(consumer, receipt, claimed_at=claimed_at)])
         return True
-
-    async def _step(self, step: Callable[[Connection], T]) -> T:
-        return await run_step(self._engine, step, limit_seconds=self._limit_seconds)
 
 
 async def _all_idle(consumers: Sequence[HostedConsumer]) -> None:
