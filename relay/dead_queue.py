@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from relay.broker import Broker, DeadDelivery
 from relay.failed import check_operator
 from relay.operation import Operation, OperationKind, OperationLog, OperationResult
-from relay.suggestion import did_you_mean
+from relay.subscription import check_consumer
 from uow.errors import FixTheCodeError
 from uow.sql.step import run_step
 
@@ -16,14 +16,14 @@ _MOST_AT_ONCE: Final = 10_000
 
 
 class NoDeadQueueError(FixTheCodeError):
-    """There is no such consumer, or no broker: `local:` records every delivery, so it needs no dead queue."""
+    """There is no broker: `local:` records every delivery, so it has no dead queues."""
 
 
 class DeadQueues:
     """What operators do about undecodable and conflicting deliveries. Payloads are never shown.
 
-    `limit` is 1 to 10000 everywhere. All raise BrokerUnavailableError, and NoDeadQueueError for a consumer
-    that this App does not have.
+    `limit` is 1 to 10000 everywhere. All raise BrokerUnavailableError, UnknownConsumerError for a consumer
+    that this App does not have, and NoDeadQueueError with `local:`.
     """
 
     def __init__(
@@ -69,10 +69,7 @@ class DeadQueues:
             raise NoDeadQueueError(
                 "local: has no dead queues; what failed is in the list of failed messages (`failed list`)"
             )
-        if consumer not in self._consumers:
-            raise NoDeadQueueError(
-                f"this App has no consumer {consumer!r}{did_you_mean(consumer, self._consumers)}"
-            )
+        check_consumer(consumer, self._consumers)
         if not 1 <= limit <= _MOST_AT_ONCE:
             raise ValueError(f"limit must be between 1 and {_MOST_AT_ONCE}, not {limit}")
         return self._broker

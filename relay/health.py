@@ -69,15 +69,17 @@ class Health:
     """Looks at everything at once; asked again within a second it gives the same report."""
 
     def __init__(self, probes: Sequence[Probe] = ()) -> None:
-        self._probes = list(probes)
+        self._probes = tuple(probes)
+        self._running: tuple[Probe, ...] = ()
         self._stopping = False
         self._looking = asyncio.Lock()
         self._report = HealthReport(())
         self._looked_at = float("-inf")
 
-    def add(self, probe: Probe) -> None:
-        """Look at this too from now on."""
-        self._probes.append(probe)
+    def start(self, probes: Sequence[Probe]) -> None:
+        """Loops begin to run: look at these too, instead of those of an earlier run."""
+        self._running = tuple(probes)
+        self._stopping = False
         self._looked_at = float("-inf")
 
     def stop(self) -> None:
@@ -90,7 +92,8 @@ class Health:
             return HealthReport((HealthCheck("process", Readiness.UNREADY, "stopping"),))
         async with self._looking:
             if time.monotonic() - self._looked_at >= CACHE_SECONDS:
-                self._report = HealthReport(tuple(await asyncio.gather(*map(_look, self._probes))))
+                probes = (*self._probes, *self._running)
+                self._report = HealthReport(tuple(await asyncio.gather(*map(_look, probes))))
                 self._looked_at = time.monotonic()
             return self._report
 

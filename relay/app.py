@@ -1,0 +1,241 @@
+"""The composition root: everything of one application put together by plain constructor calls."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from sqlalchemy import MetaData
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
+
+from inbox.handlers import Consumer
+from outbox.failure import OutboxCounts
+from relay.app_check import AppConfigurationError
+from relay.app_options import AppOptions
+from relay.app_parts import checked_parts
+from relay.broker import BrokerUnavailableError, TopologyError, TopologyPart
+from relay.database_check import DatabaseCheck, DatabaseUnavailableError
+from relay.dead_queue import DeadQueues
+from relay.failed import FailedMessages
+from relay.health import Health, Probe, Readiness
+from relay.local_broker import LOCAL_URL
+from relay.operation import OperationLog, operation_table
+from relay.own_package import check_own_packages
+from relay.process import NothingToRunError, Process, ground_of
+from relay.schema import SchemaDifference
+from relay.secret import describe_error
+from relay.service import run_components
+from relay.status import Status
+from uow.contracts import Contracts
+from uow.sql.step import run_step
+from uow.unit import SelfManagedUnitOfWork
+
+__all__ = ["App", "AppConfigurationError", "DatabaseUnavailableError", "Environment", "NothingToRunError"]
+
+Environment = Literal["development", "production"]
+_log: Final = logging.getLogger(__name__)
+
+
+class App:
+    """One application: its database, its contracts, its broker and its consumers.
+
+    engine, or sessions (an `async_sessionmaker` bound to one engine): the application's database.
+    metadata: the MetaData to which `add_messaging_tables` was applied. contracts: the registered events.
+    broker: `local:` (events go to the inbox of the same database) or a kombu URL such as
+    `amqp://user:password@host//`. consumers: those that this application hosts. options: AppOptions, or a
+    mapping such as `{"outbox": {"batch_size": 100}}`. environment: outside `development` transports that
+    can lose messages are refused.
+
+    Everything is checked at once and without I/O. Raises AppConfigurationError, whose `problems` name each
+    fault with what to do about it. Several Apps (other databases, other schemas) live in one process.
+    The engine stays the application's: `close` does not dispose it.
+    """
+
+    def __init__(
+        self,
+        *,
+        engine: AsyncEngine | None = None,
+        sessions: async_sessionmaker[AsyncSession] | None = None,
+        metadata: MetaData,
+        contracts: Contracts,
+        broker: str = LOCAL_URL,
+        consumers: Sequence[Consumer] = (),
+        options: AppOptions | Mapping[str, Any] | None = None,
+        environment: Environment = "production",
+    ) -> None:
+        check_own_packages()
+        self._parts = checked_parts(
+            engine=engine,
+            sessions=sessions,
+            metadata=metadata,
+            contracts=contracts,
+            broker=broker,
+            consumers=consumers,
+            options=options,
+            environment=environment,
+        )
+        self._ground = ground_of(self._parts)
+        self._database = DatabaseCheck(self._parts.engine, metadata)
+        operations = OperationLog(operation_table(metadata))
+        self.failed = FailedMessages(
+            self._parts.engine,
+            contracts=contracts,
+            outbox=self._ground.outbox,
+            inbox=self._ground.inbox,
+            operations=operations,
+            wake=self._ground.committed,
+        )
+        names = [binding.consumer for binding in self._parts.bindings]
+        self.dead = DeadQueues(self._parts.broker, self._parts.engine, consumers=names, operations=operations)
+        self.health = Health(self._probes())
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine of the application's database."""
+        return self._parts.engine
+
+    @property
+    def metadata(self) -> MetaData:
+        """The application's MetaData."""
+        return self._parts.metadata
+
+    @property
+    def options(self) -> AppOptions:
+        """The options in force."""
+        return self._parts.options
+
+    @property
+    def consumers(self) -> tuple[Consumer, ...]:
+        """The consumers that this App hosts."""
+        return self._parts.consumers
+
+    @property
+    def database_display(self) -> str:
+        """The address of the database without its password."""
+        return self._database.display_url
+
+    @property
+    def broker_display(self) -> str:
+        """The address of the broker without its password."""
+        broker = self._parts.broker
+        return LOCAL_URL if broker is None else broker.display_url
+
+    def unit_of_work(self) -> SelfManagedUnitOfWork:
+        """A new unit of work on this application's database; one per request, message or job."""
+        return self._ground.unit_of_work()
+
+    async def run_relay(self, stop: asyncio.Event | None = None) -> None:
+        """Publish what the outbox holds until `stop` is set (or the task is cancelled).
+
+        Raises, before anything runs, DatabaseUnavailableError, SchemaError, TopologyError (run
+        `selfmanaged topology declare`), or NothingToRunError; a broker that is away is waited for.
+        """
+        await self._run(Process(self._ground, relay=True, consumers=False), stop)
+
+    async def run_consumers(
+        self, stop: asyncio.Event | None = None, *, only: Collection[str] | None = None
+    ) -> None:
+        """Run the handlers of all consumers, or of those named in `only`, until `stop` is set.
+
+        Raises as `run_relay` does.
+        """
+        await self._run(Process(self._ground, relay=False, consumers=True, only=only), stop)
+
+    async def run(self, stop: asyncio.Event | None = None) -> None:
+        """Relay and consumers in one process, until `stop` is set; an App without consumers only relays.
+
+        Raises as `run_relay` does.
+        """
+        await self._run(Process(self._ground, relay=True, consumers=bool(self.consumers)), stop)
+
+    async def check_database(self) -> None:
+        """Raises DatabaseUnavailableError, or SchemaError when our tables are missing or differ."""
+        await self._database.check_schema()
+
+    async def schema_differences(self) -> list[SchemaDifference]:
+        """In what the database differs from our tables. Raises DatabaseUnavailableError."""
+        return await self._database.differences()
+
+    async def declare_topology(self) -> list[TopologyPart]:
+        """Create what is missing on the broker; what exists is left as it is. Empty with `local:`.
+
+        Raises BrokerUnavailableError.
+        """
+        broker = self._parts.broker
+        return [] if broker is None else await broker.declare_topology(self._parts.bindings)
+
+    async def check_topology(self) -> list[TopologyPart]:
+        """How everything stands on the broker, without changing it. Empty with `local:`.
+
+        Raises BrokerUnavailableError.
+        """
+        broker = self._parts.broker
+        return [] if broker is None else await broker.check_topology(self._parts.bindings)
+
+    async def status(self) -> Status:
+        """How much is stored and waiting. A broker that is away is told in the answer."""
+        outbox, inbox = await run_step(
+            self._parts.engine, lambda c: (self._ground.outbox.counts(c), self._ground.inbox.counts(c))
+        )
+        try:
+            dead, unknown = await self.dead.counts(), None
+        except (BrokerUnavailableError, TopologyError) as error:
+            dead, unknown = {}, str(error)
+        return Status(outbox=outbox, inbox=inbox, dead_deliveries=dead, dead_deliveries_unknown=unknown)
+
+    async def outbox_counts(self) -> OutboxCounts:
+        """How many events wait in each state."""
+        return await run_step(self._parts.engine, self._ground.outbox.counts)
+
+    async def close(self) -> None:
+        """Close connections to the broker and those that wake other processes; the engine stays open."""
+        await self._ground.committed.close()
+        await self._ground.handed_over.close()
+        if self._parts.broker is not None:
+            await self._parts.broker.close()
+
+    def _probes(self) -> list[Probe]:
+        probes = [
+            Probe(name="database", look=self._database.check_connection, otherwise=Readiness.UNREADY),
+            Probe(name="tables", look=self._database.check_tables, otherwise=Readiness.UNREADY),
+        ]
+        if self._parts.broker is not None:
+            probes += [
+                Probe(name="broker", look=self._parts.broker.check_connection, otherwise=Readiness.DEGRADED),
+                Probe(name="topology", look=self._require_topology, otherwise=Readiness.DEGRADED),
+            ]
+        return probes
+
+    async def _run(self, process: Process, stop: asyncio.Event | None) -> None:
+        await self.check_database()
+        await self._prepare_topology()
+        stopping = stop or asyncio.Event()
+        self.health.start(process.probes)
+        unready = asyncio.create_task(self._be_unready_after(stopping))
+        try:
+            await run_components(process.components, stopping)
+        finally:
+            unready.cancel()
+            self.health.stop()
+
+    async def _be_unready_after(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self.health.stop()
+
+    async def _prepare_topology(self) -> None:
+        if self.options.declare_topology:
+            await self.declare_topology()
+            return
+        try:
+            await self._require_topology()
+        except BrokerUnavailableError as error:
+            _log.warning("the topology was not checked: %s", describe_error(error))
+
+    async def _require_topology(self) -> None:
+        wrong = [part for part in await self.check_topology() if not part.stands]
+        if wrong:
+            listed = ", ".join(f"{part.kind} {part.name} ({part.status})" for part in wrong[:5])
+            raise TopologyError(
+                f"{len(wrong)} parts of the topology are missing or differ: {listed}; "
+                "`selfmanaged topology declare` creates what is missing"
+            )

@@ -1,0 +1,148 @@
+"""Checks all that an App is given, at once, and gives the checked parts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import MetaData
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
+
+from inbox.handlers import Consumer
+from relay.app_check import (
+    AppConfigurationError,
+    consumer_problems,
+    engine_of,
+    engine_problems,
+    environment_problems,
+    metadata_problems,
+    option_problems,
+)
+from relay.app_options import AppOptions
+from relay.broker import Broker, BrokerAddressError, ConsumerBinding, TopologyError
+from relay.local_broker import LOCAL_URL
+from relay.option_reading import OptionError, read_options
+from relay.subscription import bindings_of
+from uow.contracts import Contracts
+
+_PROVIDERS: Final = {"amqp": "rabbitmq", "pyamqp": "rabbitmq", "redis": "redis", "sentinel": "redis"}
+_LOSSY: Final = (
+    "can lose messages, at least those that a killed process had taken; use environment='development', "
+    "or accept it with AppOptions(allow_lossy_broker=True)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppParts:
+    """What an App is made of. `broker` is None for `local:`; `provider` names its kind in telemetry."""
+
+    engine: AsyncEngine
+    sessions: async_sessionmaker[AsyncSession]
+    metadata: MetaData
+    contracts: Contracts
+    broker: Broker | None
+    provider: str
+    consumers: tuple[Consumer, ...]
+    bindings: tuple[ConsumerBinding, ...]
+    options: AppOptions
+
+
+def checked_parts(
+    *,
+    engine: Any,
+    sessions: Any,
+    metadata: Any,
+    contracts: Any,
+    broker: Any,
+    consumers: Sequence[Any],
+    options: AppOptions | Mapping[str, Any] | None,
+    environment: Any,
+) -> AppParts:
+    """The parts, when all are right. Raises AppConfigurationError with every fault that is found."""
+    bind, problems = _bind(engine, sessions)
+    problems += metadata_problems(metadata)
+    checked_options, faults = _options(options)
+    problems += faults + environment_problems(environment, checked_options)
+    bindings, faults = _bindings(consumers, contracts)
+    problems += faults or option_problems(checked_options, consumers, local=broker == LOCAL_URL)
+    opened, faults = _broker(broker, checked_options, bindings, production=environment != "development")
+    problems += faults
+    if problems:
+        raise AppConfigurationError(problems)
+    # Errors of our statements must not carry payloads into logs, so their parameters are hidden.
+    quiet = bind.execution_options()
+    quiet.sync_engine.hide_parameters = True
+    return AppParts(
+        engine=quiet,
+        sessions=_sessions(sessions, quiet),
+        metadata=metadata,
+        contracts=contracts,
+        broker=opened,
+        provider=_provider(broker),
+        consumers=tuple(consumers),
+        bindings=bindings,
+        options=checked_options,
+    )
+
+
+def _provider(url: str) -> str:
+    scheme = url.partition(":")[0]
+    return next((name for prefix, name in _PROVIDERS.items() if scheme.startswith(prefix)), scheme)
+
+
+def _bind(engine: Any, sessions: Any) -> tuple[Any, list[str]]:
+    if (engine is None) == (sessions is None):
+        return None, ["give either engine or sessions (an async_sessionmaker bound to one engine)"]
+    if sessions is None:
+        return engine, engine_problems(engine)
+    bind, problems = engine_of(sessions)
+    return bind, problems or engine_problems(bind)
+
+
+def _sessions(given: Any, engine: AsyncEngine) -> async_sessionmaker[AsyncSession]:
+    if given is None:
+        return async_sessionmaker(engine, expire_on_commit=False)
+    return async_sessionmaker(class_=given.class_, **(given.kw | {"bind": engine}))
+
+
+def _bindings(consumers: Sequence[Any], contracts: Any) -> tuple[tuple[ConsumerBinding, ...], list[str]]:
+    if not isinstance(contracts, Contracts):
+        return (), [f"contracts must be a Contracts, not {type(contracts).__name__}"]
+    problems = consumer_problems(consumers, contracts)
+    return ((), problems) if problems else (tuple(bindings_of(consumers, contracts)), [])
+
+
+def _options(options: AppOptions | Mapping[str, Any] | None) -> tuple[AppOptions, list[str]]:
+    match options:
+        case None:
+            return AppOptions(), []
+        case AppOptions():
+            return options, []
+        case Mapping():
+            try:
+                return read_options(AppOptions, options), []
+            except OptionError as error:
+                return AppOptions(), list(error.problems)
+        case _:
+            return AppOptions(), [f"options must be AppOptions or a mapping, not {type(options).__name__}"]
+
+
+def _broker(
+    url: Any, options: AppOptions, bindings: Sequence[ConsumerBinding], *, production: bool
+) -> tuple[Broker | None, list[str]]:
+    if url == LOCAL_URL:
+        return None, []
+    if not isinstance(url, str):
+        return None, [f"broker must be 'local:' or a kombu URL, not {type(url).__name__}"]
+    # Only now: a process with `local:` loads no broker library.
+    from relay.kombu_broker import open_broker  # noqa: PLC0415
+    from relay.kombu_broker.names import TopologyNames  # noqa: PLC0415
+
+    try:
+        TopologyNames(options.broker).check(bindings)
+        opened = open_broker(url, options.broker)
+    except (BrokerAddressError, TopologyError) as error:
+        return None, [str(error)]
+    lossy = not (opened.features.survives_kill and opened.features.survives_restart)
+    if lossy and production and not options.allow_lossy_broker:
+        return None, [f"the transport of {opened.display_url} {_LOSSY}"]
+    return opened, []

@@ -1,0 +1,46 @@
+"""Arguments and options that several commands share."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+
+import typer
+
+AppArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODULE:APP",
+        help="Import string of the App, or of a function returning one, like [cyan]shop.messaging:app[/].",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
+OperatorOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Who is recorded as having done it. Default: SELFMANAGED_OPERATOR, or the name of the login.",
+        show_default=False,
+    ),
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+_AGE: Final = re.compile(r"(\d+)([smhd])", re.ASCII)
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def parse_moment(text: str) -> datetime:
+    """An aware moment from ISO 8601 text (UTC unless it names an offset) or an age such as `90m` or `7d`."""
+    if match := _AGE.fullmatch(text):
+        return datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            "expected 2026-01-31, 2026-01-31T10:00:00Z or an age such as 90m, 2h, 7d"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def examples(*lines: str) -> str:
+    """The end of a `--help` page."""
+    return "\n\n".join(["[bold]Examples[/]", *(f"  [cyan]{line}[/]" for line in lines)])

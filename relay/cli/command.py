@@ -1,0 +1,90 @@
+"""How every command runs: the App loaded, one asyncio run, each error told and turned into an exit code."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Final, NoReturn
+
+import typer
+
+from relay.app import App, AppConfigurationError, DatabaseUnavailableError, NothingToRunError
+from relay.broker import BrokerAddressError, BrokerUnavailableError, TopologyError
+from relay.cli.app_import import AppImportError, load_app
+from relay.cli.exit_code import ExitCode
+from relay.cli.screen import Screen
+from relay.dead_queue import NoDeadQueueError
+from relay.failed_message import FailedCursorError
+from relay.failure_id import FailureIdError
+from relay.health_server import HealthPortError
+from relay.option_reading import OptionError
+from relay.own_package import ForeignModuleError
+from relay.schema import SchemaError
+from relay.secret import describe_error
+from relay.subscription import UnknownConsumerError
+from uow.errors import SelfManagedError
+from uow.text import TextError
+
+Work = Callable[[App, Screen], Awaitable[ExitCode]]
+_CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (
+    (AppImportError, ExitCode.APP_NOT_LOADED),
+    (AppConfigurationError, ExitCode.APP_NOT_LOADED),
+    (ForeignModuleError, ExitCode.APP_NOT_LOADED),
+    (OptionError, ExitCode.APP_NOT_LOADED),
+    (BrokerAddressError, ExitCode.APP_NOT_LOADED),
+    (DatabaseUnavailableError, ExitCode.DATABASE_AWAY),
+    (SchemaError, ExitCode.SCHEMA_DIFFERS),
+    (BrokerUnavailableError, ExitCode.BROKER_AWAY),
+    (TopologyError, ExitCode.TOPOLOGY_DIFFERS),
+    (HealthPortError, ExitCode.PORT_TAKEN),
+    (NothingToRunError, ExitCode.APP_NOT_LOADED),
+    (UnknownConsumerError, ExitCode.NOT_FOUND),
+    (NoDeadQueueError, ExitCode.NOT_FOUND),
+    (FailureIdError, ExitCode.USAGE),
+    (FailedCursorError, ExitCode.USAGE),
+    (TextError, ExitCode.USAGE),
+)
+_BROKEN_PIPE: Final = 141
+
+
+def run_command(app: str, work: Work, *, json: bool) -> NoReturn:
+    """Load the App, run `work` on it, close it, and end with the exit code."""
+    screen = Screen(json=json)
+    try:
+        code = asyncio.run(_with_app(app, work, screen))
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except BrokenPipeError:
+        _leave_broken_pipe()
+        raise typer.Exit(_BROKEN_PIPE) from None
+    except Exception as error:  # noqa: BLE001 - told in full, and ends with a code of its own
+        code = tell(error, screen)
+    raise typer.Exit(int(code))
+
+
+async def _with_app(text: str, work: Work, screen: Screen) -> ExitCode:
+    app = load_app(text)
+    try:
+        return await work(app, screen)
+    finally:
+        await app.close()
+        await app.engine.dispose()  # this process is the application's, and it ends here
+
+
+def tell(error: Exception, screen: Screen) -> ExitCode:
+    """Show an error without secrets, and say with which code the command ends."""
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.UNEXPECTED)
+    if code is ExitCode.UNEXPECTED and not isinstance(error, SelfManagedError):
+        from relay.cli.log import exception_text  # noqa: PLC0415 - only for defects
+
+        screen.error(code, f"{describe_error(error)}\n{exception_text(error)}")
+    else:
+        screen.error(code, describe_error(error))
+    return code
+
+
+def _leave_broken_pipe() -> None:
+    # The reader has gone; what is still buffered must not raise again when the interpreter ends.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,54 @@
+"""The filters of `failed list` and `failed replay --all`."""
+
+from typing import Annotated
+
+import typer
+
+from relay.cli.argument import parse_moment
+from relay.failed_message import FailedFilter
+from relay.failure_id import FailureKind
+
+_MOMENT = "2026-01-31, 2026-01-31T10:00:00Z or an age such as 90m, 2h, 7d"
+KindOption = Annotated[
+    FailureKind | None, typer.Option(help="Only failures of this side.", show_default=False)
+]
+ContractOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only this contract.", show_default=False)
+]
+VersionOption = Annotated[
+    int | None, typer.Option(metavar="NUMBER", help="Only this version of the contract.", show_default=False)
+]
+ConsumerOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only failures of this consumer.", show_default=False)
+]
+ErrorCodeOption = Annotated[
+    str | None, typer.Option(metavar="CODE", help="Only this error code.", show_default=False)
+]
+SinceOption = Annotated[
+    str | None, typer.Option(metavar="MOMENT", help=f"Failed then or later: {_MOMENT}.", show_default=False)
+]
+UntilOption = Annotated[
+    str | None, typer.Option(metavar="MOMENT", help="Failed before then.", show_default=False)
+]
+
+
+def chosen(
+    *,
+    kind: FailureKind | None,
+    contract: str | None,
+    contract_version: int | None,
+    consumer: str | None,
+    error_code: str | None,
+    since: str | None,
+    until: str | None,
+) -> FailedFilter:
+    """The filter that these options describe. Raises typer.BadParameter for a moment that is none."""
+    return FailedFilter(
+        kind=kind,
+        contract_name=contract,
+        contract_version=contract_version,
+        consumer=consumer,
+        error_code=error_code,
+        failed_from=parse_moment(since) if since else None,
+        failed_before=parse_moment(until) if until else None,
+    )

@@ -1,0 +1,116 @@
+"""How failed messages look, to people and to programs."""
+
+from datetime import datetime
+from typing import Any
+
+from relay.cli.screen import Screen, as_rows
+from relay.failed_message import FailedDetail, FailedMessage, FailedPage
+from relay.operation import Operation
+
+
+def show_page(page: FailedPage, screen: Screen) -> None:
+    """One page of the list."""
+    screen.document(
+        {"failed": [message_document(each) for each in page.messages], "next_cursor": page.next_cursor}
+    )
+    if not page.messages:
+        screen.line("Nothing has failed.", style="green")
+        return
+    screen.table(
+        ["Failure id", "Contract", "Failed at", "Attempts", "Error"],
+        [
+            (
+                each.failure_id,
+                f"{each.contract_name} v{each.contract_version}",
+                moment_text(each.failed_at),
+                each.attempts,
+                each.error_code,
+            )
+            for each in page.messages
+        ],
+        whole=["Failure id", "Failed at"],
+    )
+    if page.next_cursor is not None:
+        screen.note(f"There are more: --cursor {page.next_cursor}")
+
+
+def show_detail(detail: FailedDetail, screen: Screen) -> None:
+    """One message and its history."""
+    screen.document(_detail_document(detail))
+    rows = {
+        "Failure id": detail.failure_id,
+        "Message id": detail.message_id.hex,
+        "Contract": f"{detail.contract_name} v{detail.contract_version}",
+        "Consumer": detail.consumer,
+        "State": detail.state,
+        "Attempts": detail.attempts,
+        "Created at": moment_text(detail.created_at),
+        "Failed at": moment_text(detail.failed_at),
+        "Next attempt at": moment_text(detail.next_attempt_at),
+        "Error code": detail.error_code,
+        "Error detail": detail.error_detail,
+    }
+    screen.table(["", ""], as_rows(rows))
+    if detail.operations:
+        screen.line("")
+        screen.table(
+            ["Operation", "By", "At", "Result", "Reason"],
+            [
+                (each.kind.value, each.operator, moment_text(each.occurred_at), each.result.value, _why(each))
+                for each in detail.operations
+            ],
+            whole=["At"],
+        )
+
+
+def _why(operation: Operation) -> str | None:
+    return operation.reason or operation.detail
+
+
+def _detail_document(detail: FailedDetail) -> dict[str, Any]:
+    return {
+        "failure_id": detail.failure_id,
+        "kind": detail.kind.value,
+        "message_id": detail.message_id.hex,
+        "contract_name": detail.contract_name,
+        "contract_version": detail.contract_version,
+        "consumer": detail.consumer,
+        "state": detail.state,
+        "attempts": detail.attempts,
+        "created_at": detail.created_at,
+        "failed_at": detail.failed_at,
+        "next_attempt_at": detail.next_attempt_at,
+        "error_code": detail.error_code,
+        "error_detail": detail.error_detail,
+        "operations": [
+            {
+                "at": each.occurred_at,
+                "operation": each.kind.value,
+                "operator": each.operator,
+                "result": each.result.value,
+                "reason": each.reason,
+                "detail": each.detail,
+            }
+            for each in detail.operations
+        ],
+    }
+
+
+def message_document(message: FailedMessage) -> dict[str, Any]:
+    """One failed message for programs."""
+    return {
+        "failure_id": message.failure_id,
+        "kind": message.kind.value,
+        "message_id": message.message_id.hex,
+        "contract_name": message.contract_name,
+        "contract_version": message.contract_version,
+        "consumer": message.consumer,
+        "failed_at": message.failed_at,
+        "attempts": message.attempts,
+        "error_code": message.error_code,
+    }
+
+
+def moment_text(moment: datetime | None) -> str | None:
+    """In UTC to the second."""
+    return None if moment is None else f"{moment:%Y-%m-%d %H:%M:%SZ}"

@@ -1,0 +1,57 @@
+"""The whole command line, put together."""
+
+from typing import Annotated
+
+import typer
+
+from relay.cli import dead, failed, failed_repair, process, schema, status, topology
+from relay.cli.exit_code import ExitCode
+
+_EXIT_CODES = ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in ExitCode)
+
+program = typer.Typer(
+    name="selfmanaged",
+    help="Run and look after the messaging of an application: outbox, relay, inbox, failed messages.",
+    epilog="\n\n".join(
+        [
+            "[bold]Examples[/]",
+            "  [cyan]selfmanaged run shop.messaging:app[/]",
+            "  [cyan]selfmanaged failed list shop.messaging:app --json[/]",
+            f"[bold]Exit codes[/]  {_EXIT_CODES}",
+        ]
+    ),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - rarely asked
+
+        try:
+            typer.echo(version("selfmanaged"))
+        except PackageNotFoundError:
+            typer.echo("not installed as a distribution")
+        raise typer.Exit
+
+
+@program.callback()
+def _selfmanaged(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+process.add_to(program)
+status.add_to(program)
+failed_repair.add_to(failed.commands)
+program.add_typer(failed.commands, name="failed")
+program.add_typer(dead.commands, name="dead")
+program.add_typer(topology.commands, name="topology")
+program.add_typer(schema.commands, name="schema")

@@ -1,0 +1,114 @@
+"""What the command line shows: tables for people, one JSON document for programs, errors on stderr."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from relay.cli.exit_code import ExitCode
+
+_PIPE_WIDTH = 100_000
+
+
+class Screen:
+    """Where one command writes. With `json` stdout gets exactly one JSON document and stderr JSON lines."""
+
+    def __init__(self, *, json: bool = False) -> None:
+        self.json = json
+        self._out = _console(sys.stdout)
+        self._err = _console(sys.stderr)
+
+    @property
+    def animated(self) -> bool:
+        """Whether someone watches, so that progress may be drawn."""
+        return self._err.is_terminal and not self.json
+
+    def document(self, value: Any) -> None:
+        """The result for programs; nothing without `--json`."""
+        if self.json:
+            sys.stdout.write(orjson.dumps(value, default=str, option=orjson.OPT_UTC_Z).decode() + "\n")
+            sys.stdout.flush()
+
+    def line(self, text: str, *, style: str = "") -> None:
+        """One line of the result for people; nothing with `--json`."""
+        if not self.json:
+            self._out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def table(
+        self, columns: Sequence[str], rows: Sequence[Sequence[object]], *, whole: Sequence[str] = ()
+    ) -> None:
+        """A table for people; the `whole` columns are never cut or wrapped, so that they can be copied."""
+        if self.json:
+            return
+        named = any(columns)
+        drawn = Table(box=None, pad_edge=False, show_header=named, header_style="bold", padding=(0, 2, 0, 0))
+        for column in columns:
+            is_whole = column in whole
+            drawn.add_column(column, no_wrap=is_whole, overflow="ignore" if is_whole else "fold")
+        for row in rows:
+            drawn.add_row(*(escape("" if cell is None else str(cell)) for cell in row))
+        self._out.print(drawn)
+
+    def note(self, text: str, *, style: str = "dim") -> None:
+        """A remark beside the result, on stderr; nothing with `--json`."""
+        if not self.json:
+            self._err.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def error(self, code: ExitCode, text: str) -> None:
+        """Why the command failed, on stderr; with `--json` as one JSON object."""
+        if self.json:
+            problem = {"error": code.name.lower(), "exit_code": int(code), "message": text}
+            sys.stderr.write(orjson.dumps(problem).decode() + "\n")
+            return
+        first, _, rest = text.partition("\n")
+        self._err.print(f"[bold red]error:[/] {escape(first)}", highlight=False, soft_wrap=True)
+        if rest:
+            self._err.print(rest, markup=False, highlight=False, soft_wrap=True)
+
+    @contextlib.contextmanager
+    def progress(self, title: str, total: int | None) -> Iterator["ProgressBar"]:
+        """A bar on stderr while the block runs, when someone watches; it leaves nothing behind."""
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self._err, transient=True, disable=not self.animated) as progress:
+            task = progress.add_task(title, total=total)
+            yield ProgressBar(lambda **changes: progress.update(task, **changes))
+
+
+class ProgressBar:
+    """Moves one bar."""
+
+    def __init__(self, update: Any) -> None:
+        self._update = update
+
+    def show(self, done: int, total: int | None) -> None:
+        """So many of so many."""
+        self._update(completed=done, total=total)
+
+
+def as_rows(values: Mapping[str, object]) -> list[tuple[str, object]]:
+    """A mapping as two-column rows, without what is None."""
+    return [(name, value) for name, value in values.items() if value is not None]
+
+
+class _Console(Console):
+    """A console that leaves a reader who goes away to `run_command`."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise what the write raised, instead of ending the process."""
+        raise BrokenPipeError
+
+
+def _console(stream: Any) -> Console:
+    console = _Console(file=stream)
+    return console if console.is_terminal else _Console(file=stream, width=_PIPE_WIDTH)

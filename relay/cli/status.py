@@ -1,0 +1,92 @@
+"""`selfmanaged status` and `selfmanaged check`: what is stored, and whether all that is needed is there."""
+
+from typing import Annotated, Final
+
+import typer
+
+from relay.app import App
+from relay.cli.argument import AppArgument, JsonOption, examples
+from relay.cli.command import run_command
+from relay.cli.exit_code import ExitCode
+from relay.cli.screen import Screen
+from relay.health import Readiness
+from relay.health_server import report_as_json
+from relay.status import Status
+
+_STYLES: Final = {Readiness.READY: "green", Readiness.DEGRADED: "yellow", Readiness.UNREADY: "red"}
+
+
+def status(app: AppArgument, json: JsonOption = False) -> None:
+    """How many messages wait, are in hand, or were given up.
+
+    Also what the broker's dead queues hold, when the broker can be asked.
+    """
+
+    async def work(loaded: App, screen: Screen) -> ExitCode:
+        await loaded.check_database()
+        _show_status(await loaded.status(), loaded, screen)
+        return ExitCode.DONE
+
+    run_command(app, work, json=json)
+
+
+def check(
+    app: AppArgument,
+    strict: Annotated[bool, typer.Option("--strict", help="A degraded App is not good enough.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Readiness, as `/readyz` gives it: database, tables, broker and topology.
+
+    Exit code 0 when ready or degraded (the broker is away: what is written stays durable), 4 when the
+    database is away, 5 when our tables are missing. With --strict also 6 when the broker is away and 7
+    when its topology is incomplete.
+    """
+
+    async def work(loaded: App, screen: Screen) -> ExitCode:
+        report = await loaded.health.report()
+        screen.document(report_as_json(report))
+        for each in report.checks:
+            screen.line(
+                f"{each.name:<10} {each.readiness.value:<9} {each.detail}".rstrip(),
+                style=_STYLES[each.readiness],
+            )
+        failing = {each.name for each in report.checks if each.readiness is not Readiness.READY}
+        for name, code in _CODES_WHEN_FAILING:
+            if name in failing and (strict or not report.is_ready):
+                return code
+        return ExitCode.DONE
+
+    run_command(app, work, json=json)
+
+
+_CODES_WHEN_FAILING: Final = (
+    ("database", ExitCode.DATABASE_AWAY),
+    ("tables", ExitCode.SCHEMA_DIFFERS),
+    ("broker", ExitCode.BROKER_AWAY),
+    ("topology", ExitCode.TOPOLOGY_DIFFERS),
+)
+
+
+def _show_status(status: Status, app: App, screen: Screen) -> None:
+    screen.document(status.as_document())
+    screen.line(f"{app.database_display}  {app.broker_display}", style="bold")
+    screen.table(["Queue", "State", "Messages"], status.rows())
+    for queue, age in status.oldest_age_seconds.items():
+        if age is not None:
+            screen.line(f"oldest unfinished in {queue}: {age:.1f} s")
+    for consumer, count in sorted(status.dead_deliveries.items()):
+        if count:
+            screen.line(f"dead queue of {consumer}: {count} deliveries", style="yellow")
+    if status.dead_deliveries_unknown:
+        screen.note(f"dead queues unknown: {status.dead_deliveries_unknown}", style="yellow")
+
+
+def add_to(program: typer.Typer) -> None:
+    """Add both commands."""
+    program.command("status", epilog=examples("selfmanaged status shop.messaging:app"))(status)
+    program.command(
+        "check",
+        epilog=examples(
+            "selfmanaged check shop.messaging:app", "selfmanaged check shop.messaging:app --strict"
+        ),
+    )(check)

@@ -1,0 +1,197 @@
+"""The loops of one process, put together from the parts of an App."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from inbox.handlers import Consumer
+from inbox.participant import ReceiptParticipant
+from inbox.receiver import Receiver
+from inbox.store import InboxStore
+from inbox.table import inbox_table
+from outbox.participant import OutboxParticipant
+from outbox.store import OutboxStore
+from outbox.table import outbox_table
+from relay.app_parts import AppParts
+from relay.broker import ConsumerBinding, TopologyError
+from relay.consumer import ConsumerHost
+from relay.health import Probe, Readiness
+from relay.hosted import HostedConsumer
+from relay.housekeeping import Housekeeping
+from relay.local_broker import LocalOutlet
+from relay.outlet import BrokerOutlet, Outlet
+from relay.publisher import OutboxRelay
+from relay.service import Component
+from relay.subscription import check_consumer
+from relay.supervision import LoopHealth
+from relay.wakeup import NotificationListener
+from uow.errors import FixTheCodeError, TryAgainError
+from uow.participant import Participant
+from uow.sql.lease import LeaseStore, lease_table
+from uow.unit import SelfManagedUnitOfWork
+from uow.wakeup import INBOX_CHANNEL, OUTBOX_CHANNEL, CommitSignal
+
+
+class NothingToRunError(FixTheCodeError):
+    """This process would have nothing to do, or no consumer to hand events to; name the consumers."""
+
+
+class LoopFailingError(TryAgainError):
+    """A loop of this process fails at each round; its log says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessGround:
+    """What all loops of one App share."""
+
+    parts: AppParts
+    outbox: OutboxStore
+    inbox: InboxStore
+    participants: tuple[Participant, ...]
+    committed: CommitSignal
+    handed_over: CommitSignal
+
+    def unit_of_work(self) -> SelfManagedUnitOfWork:
+        """A new unit of work in which events are enqueued and receipts completed."""
+        return SelfManagedUnitOfWork(self.parts.sessions, self.participants, options=self.parts.options.unit)
+
+
+def ground_of(parts: AppParts) -> ProcessGround:
+    """Stores, participants and signals on the database of these parts; no I/O."""
+    outbox = OutboxStore(outbox_table(parts.metadata), options=parts.options.outbox)
+    inbox = InboxStore(inbox_table(parts.metadata), options=parts.options.inbox)
+    committed = CommitSignal(parts.engine)
+    return ProcessGround(
+        parts=parts,
+        outbox=outbox,
+        inbox=inbox,
+        participants=(
+            OutboxParticipant(parts.contracts, outbox, on_committed=committed),
+            ReceiptParticipant(inbox),
+        ),
+        committed=committed,
+        handed_over=CommitSignal(parts.engine, channel=INBOX_CHANNEL),
+    )
+
+
+class Process:
+    """The loops that one process runs: a relay, the host of some consumers, or both.
+
+    only: host these consumers instead of all. Raises NothingToRunError or UnknownConsumerError.
+    """
+
+    def __init__(
+        self,
+        ground: ProcessGround,
+        *,
+        relay: bool,
+        consumers: bool,
+        only: Collection[str] | None = None,
+    ) -> None:
+        self._ground = ground
+        hosted = _chosen(ground, only) if consumers else []
+        self._relay = self._make_relay() if relay else None
+        self._host = self._make_host(hosted) if hosted else None
+        self._housekeeping = Housekeeping(
+            ground.parts.engine,
+            ground.outbox,
+            ground.inbox,
+            LeaseStore(lease_table(ground.parts.metadata)),
+            provider=ground.parts.provider,
+            broker=ground.parts.broker,
+            consumers=[consumer.name for consumer in ground.parts.consumers],
+            options=ground.parts.options.relay,
+        )
+        self._listener = NotificationListener(
+            ground.parts.engine,
+            {OUTBOX_CHANNEL: ground.committed.local, INBOX_CHANNEL: ground.handed_over.local},
+        )
+
+    @property
+    def components(self) -> list[Component]:
+        """The loops, to be run side by side."""
+        loops: list[Component | None] = [self._relay, self._host, self._housekeeping, self._listener]
+        return [loop for loop in loops if loop is not None]
+
+    @property
+    def probes(self) -> list[Probe]:
+        """What to look at while they run. A loop that fails or a queue that gives nothing is degraded."""
+        probes = [Probe(name="loops", look=self._require_loops, otherwise=Readiness.DEGRADED)]
+        if self._host is not None and self._ground.parts.broker is not None:
+            probes.append(Probe(name="consumers", look=self._require_consumers, otherwise=Readiness.DEGRADED))
+        return probes
+
+    def _make_relay(self) -> OutboxRelay:
+        ground = self._ground
+        if ground.parts.broker is None and not ground.parts.bindings:
+            raise NothingToRunError(
+                "this App has broker='local:' and no consumers, so every event would be unroutable; "
+                "give it the consumers, or a broker"
+            )
+        return OutboxRelay(
+            ground.parts.engine,
+            ground.outbox,
+            self._outlet(),
+            wake=ground.committed.local,
+            options=ground.parts.options.relay,
+        )
+
+    def _outlet(self) -> Outlet:
+        parts = self._ground.parts
+        if parts.broker is None:
+            return LocalOutlet(self._ground.inbox, parts.bindings, wake=self._ground.handed_over)
+        return BrokerOutlet(parts.broker, provider=parts.provider)
+
+    def _make_host(self, hosted: list[HostedConsumer]) -> ConsumerHost:
+        ground = self._ground
+        return ConsumerHost(
+            ground.parts.engine,
+            ground.inbox,
+            hosted,
+            lease_seconds=ground.parts.options.inbox.lease_seconds,
+            broker=ground.parts.broker,
+            provider=ground.parts.provider,
+            wake=ground.handed_over.local,
+            options=ground.parts.options.relay,
+        )
+
+    async def _require_loops(self) -> None:
+        loops: list[LoopHealth] = [] if self._relay is None else [self._relay.health]
+        loops += [] if self._host is None else self._host.health
+        loops += self._housekeeping.health
+        failing = [f"{loop.name} ({loop.last_error})" for loop in loops if loop.failing_since is not None]
+        if failing:
+            raise LoopFailingError(f"failing: {', '.join(failing)}")
+
+    async def _require_consumers(self) -> None:
+        connected = {} if self._host is None else self._host.connected
+        away = sorted(name for name, is_connected in connected.items() if not is_connected)
+        if away:
+            raise TopologyError(f"not receiving: {', '.join(away)}")
+
+
+def _chosen(ground: ProcessGround, only: Collection[str] | None) -> list[HostedConsumer]:
+    parts = ground.parts
+    names = [consumer.name for consumer in parts.consumers]
+    for name in only or ():
+        check_consumer(name, names)
+    if not names:
+        raise NothingToRunError("this App has no consumers; give it some: App(..., consumers=[...])")
+    return [
+        _hosted(ground, consumer, binding)
+        for consumer, binding in zip(parts.consumers, parts.bindings, strict=True)
+        if only is None or consumer.name in only
+    ]
+
+
+def _hosted(ground: ProcessGround, consumer: Consumer, binding: ConsumerBinding) -> HostedConsumer:
+    parts = ground.parts
+    receiver = Receiver(
+        consumer,
+        engine=parts.engine,
+        unit_of_work=ground.unit_of_work,
+        store=ground.inbox,
+        contracts=parts.contracts,
+        options=parts.options.inbox,
+        provider=parts.provider,
+    )
+    return HostedConsumer(binding=binding, receiver=receiver, options=receiver.options)
