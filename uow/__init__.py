@@ -2,6 +2,14 @@
 
 from uow.backoff import Backoff
 from uow.commit_outcome import CommitOutcome, ask_commit_outcome
+from uow.contracts import (
+    Contract,
+    ContractError,
+    Contracts,
+    DecodeError,
+    EncodeError,
+    UnregisteredEventError,
+)
 from uow.errors import FixTheCodeError, LookAtItError, SelfManagedError, TryAgainError
 from uow.event import Event, IntegrationEvent
 from uow.message import Message
@@ -33,6 +41,11 @@ __all__ = [
     "CommitOutcome",
     "CommitOutcomeUnknownError",
     "ConcurrentUseError",
+    "Contract",
+    "ContractError",
+    "Contracts",
+    "DecodeError",
+    "EncodeError",
     "Event",
     "FixTheCodeError",
     "ForeignCloseError",
@@ -56,6 +69,7 @@ __all__ = [
     "TwoPhaseSessionError",
     "UnitNotActiveError",
     "UnitOptions",
+    "UnregisteredEventError",
     "UtcInstant",
     "ask_commit_outcome",
     "prepare_sqlite",
