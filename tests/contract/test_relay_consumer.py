@@ -29,6 +29,7 @@ from tests.support.relaying import QUICK, inbox, metadata
 from tests.support.waiting import eventually
 from uow.backoff import Backoff
 from uow.message import Message
+from uow.sql.clock import DatabaseClock
 from uow.sql.step import run_step
 
 ACKNOWLEDGED = [Disposition.ACKNOWLEDGE]
@@ -54,6 +55,24 @@ async def held_elsewhere(engine: AsyncEngine, message: Message, *, lease_seconds
     """As a process that acquired it and now is busy with it, or has died."""
     store = InboxStore(inbox, options=InboxOptions(lease_seconds=lease_seconds))
     await run_step(engine, lambda c: store.acquire(c, "billing", [message]))
+
+
+async def left_by_dead_processes(engine: AsyncEngine, message: Message, *, attempts: int) -> None:
+    """As after `attempts` processes that died while they handled it, one after the other."""
+    past = DatabaseClock().after(-1)
+    died = (
+        update(inbox)
+        .where(inbox.c.message_id == message.id)
+        .values(
+            state="processing",
+            lease_token=uuid4(),
+            lease_expires_at=past,
+            next_attempt_at=past,
+            attempt_count=attempts,
+            claim_count=attempts,
+        )
+    )
+    await run_step(engine, lambda c: c.execute(died))
 
 
 async def test_each_delivery_is_handled_once_and_acknowledged(ready: AsyncEngine) -> None:
@@ -314,8 +333,7 @@ async def test_a_message_whose_process_dies_each_time_is_dead_lettered_and_its_n
     recorder = Recorder()
     killer, healthy = placed(1), placed(2)
     await record(ready, killer)
-    died = update(inbox).values(state="processing", lease_token=uuid4(), attempt_count=11, claim_count=11)
-    await run_step(ready, lambda c: c.execute(died))
+    await left_by_dead_processes(ready, killer, attempts=11)
     await record(ready, healthy)
     async with hosting(ready, recorder.consumer, with_broker=False):
         await eventually(lambda: _states(ready, {killer.id: "dead_lettered", healthy.id: "processed"}))
@@ -327,8 +345,7 @@ async def test_a_suspect_runs_while_nothing_else_does(ready: AsyncEngine) -> Non
     recorder.hold.clear()
     suspect = placed(0)
     await record(ready, suspect)
-    died = update(inbox).values(state="processing", lease_token=uuid4(), attempt_count=2, claim_count=2)
-    await run_step(ready, lambda c: c.execute(died))
+    await left_by_dead_processes(ready, suspect, attempts=2)
     others = [placed(order) for order in range(1, 4)]
     await record(ready, *others)
     async with hosting(ready, recorder.consumer, with_broker=False):
@@ -342,8 +359,7 @@ async def test_a_delivery_of_a_suspect_is_acknowledged_and_left_to_the_pump(read
     recorder = Recorder()
     suspect = placed(0)
     await record(ready, suspect)
-    died = update(inbox).values(state="processing", lease_token=uuid4(), attempt_count=2, claim_count=2)
-    await run_step(ready, lambda c: c.execute(died))
+    await left_by_dead_processes(ready, suspect, attempts=2)
     slow = replace(QUICK, poll_interval_seconds=0.5)
     async with hosting(ready, recorder.consumer, relay=slow) as running:
         await queue_of(running)
