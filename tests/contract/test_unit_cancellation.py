@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable
 
 import pytest
-from sqlalchemy import event, insert, select, text
+from sqlalchemy import event, insert, make_url, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
 
 from tests.support.databases import create_tables, engine_for
@@ -27,11 +27,32 @@ from uow import RollbackOnlyError, SelfManagedUnitOfWork
 MOST_STEPS = 400
 
 
+SERVER_OF = {
+    "sqlite+aiosqlite": "sqlite",
+    "postgresql+asyncpg": "postgresql",
+    "postgresql+psycopg": "postgresql",
+    "mysql+asyncmy": "mariadb",
+    "mysql+aiomysql": "mariadb",
+}
+
+
+@pytest.fixture(params=["sqlite+aiosqlite", "postgresql+asyncpg", "mysql+asyncmy"])
+def driver(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-async def ready(engine: AsyncEngine) -> AsyncIterator[AsyncEngine]:
-    await create_tables(engine, Model.metadata)
-    yield engine
-    assert checked_out(engine) == 0
+def database_kind(driver: str) -> str:
+    return SERVER_OF[driver]
+
+
+@pytest.fixture
+async def ready(driver: str, database_url: str) -> AsyncIterator[AsyncEngine]:
+    url = make_url(database_url).set(drivername=driver).render_as_string(hide_password=False)
+    async with engine_for(url) as engine:
+        await create_tables(engine, Model.metadata)
+        yield engine
+        assert checked_out(engine) == 0
 
 
 @pytest.fixture
@@ -69,20 +90,37 @@ async def _swallows(unit: SelfManagedUnitOfWork, number: int) -> None:
 
 
 SCENARIOS = {"commits": _commits, "fails": _fails, "swallows": _swallows}
+MODES = {
+    "while waiting": {},
+    "answer lost": {"late": True},
+    "and once more": {"again": True},
+    "answer lost and once more": {"late": True, "again": True},
+}
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
-@pytest.mark.parametrize("late", [False, True], ids=["while waiting", "answer lost"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("driver", "scenario"),
+    [
+        *(
+            (driver, scenario)
+            for driver in ("sqlite+aiosqlite", "postgresql+asyncpg")
+            for scenario in SCENARIOS
+        ),
+        ("postgresql+psycopg", "commits"),
+        ("mysql+asyncmy", "commits"),
+        ("mysql+aiomysql", "commits"),
+    ],
+)
 async def test_cancelled_at_every_single_await_nothing_is_left_behind(
-    ready: AsyncEngine, observer: AsyncEngine, scenario: str, late: bool, again: bool
+    ready: AsyncEngine, observer: AsyncEngine, scenario: str, mode: str
 ) -> None:
     notes = NoteParticipant()
     number = 0
     for step in range(1, MOST_STEPS):
         number = step
         unit = SelfManagedUnitOfWork(async_sessionmaker(ready), [notes])
-        run = Interrupted(SCENARIOS[scenario](unit, number), step, late=late, again=again)
+        run = Interrupted(SCENARIOS[scenario](unit, number), step, **MODES[mode])
         outcome = await _outcome(run)
         where = f"{scenario}, cancelled at await {step}"
         assert checked_out(ready) == 0, where
