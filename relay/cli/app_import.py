@@ -49,8 +49,9 @@ def load_app(text: str) -> App:
     """
     module_name, colon, attribute = text.partition(":")
     names = [*module_name.split("."), *attribute.split(".")]
-    if not colon or not all(name.isidentifier() for name in names):
-        hint = "leave out .py and use dots for slashes" if ".py" in text or "/" in text else "name both parts"
+    is_path = module_name.endswith(".py") or "/" in module_name
+    if not colon or is_path or not all(name.isidentifier() for name in names):
+        hint = "leave out .py and use dots for slashes" if is_path else "name both parts"
         raise AppStringError(f"{text!r} is not module:attribute such as shop.messaging:app; {hint}")
     directory = str(Path.cwd())
     check_own_packages(directory)
