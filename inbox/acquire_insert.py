@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, Integer, and_, case, literal_column
 
 from inbox.ground import Ground
+from inbox.portion import portions
 from inbox.row import CONTENT_FIELDS, key_columns, values_of
 from inbox.state import ReceiptState
 from uow.message import Message
@@ -62,7 +63,11 @@ def _on_conflict(connection: Connection, ground: Ground, rows: list[dict[str, An
         )
         .returning(stored.message_id, stored.attempt_count)
     )
-    return {row.message_id: row.attempt_count for row in connection.execute(statement, rows)}
+    return {
+        row.message_id: row.attempt_count
+        for portion in portions(rows)
+        for row in connection.execute(statement, portion)
+    }
 
 
 def _on_duplicate(connection: Connection, ground: Ground, rows: list[dict[str, Any]]) -> None:
@@ -82,7 +87,9 @@ def _on_duplicate(connection: Connection, ground: Ground, rows: list[dict[str, A
             for name in ("attempt_count", "claim_count")
         ),
     ]
-    connection.execute(insert.on_duplicate_key_update(changes), [row | times for row in rows])
+    statement = insert.on_duplicate_key_update(changes)
+    for portion in portions(row | times for row in rows):
+        connection.execute(statement, portion)
 
 
 def _may_take(ground: Ground, given: Any) -> ColumnElement[bool]:

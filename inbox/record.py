@@ -7,6 +7,7 @@ from sqlalchemy import Connection, select
 
 from inbox.acquisition import RecordReport
 from inbox.ground import Ground
+from inbox.portion import portions
 from inbox.receipt import ReceiptKey
 from inbox.row import CONTENT_FIELDS, has_key, key_columns, values_of
 from inbox.state import ReceiptState
@@ -42,16 +43,17 @@ def _insert(connection: Connection, ground: Ground, given: Mapping[ReceiptKey, M
     match database.upsert:
         case UpsertStyle.ON_CONFLICT:
             statement = insert.values(received_at=clock.now(), next_attempt_at=clock.now()).returning(*keys)
-            added = connection.execute(statement, rows)
+            added = [row for portion in portions(rows) for row in connection.execute(statement, portion)]
         case UpsertStyle.ON_DUPLICATE_KEY:
             moment, mark = read_clock(connection, clock), uuid4()
             same = {"received_at": moment, "next_attempt_at": moment, "lease_token": mark}
-            connection.execute(insert, [row | same for row in rows])
+            for portion in portions(row | same for row in rows):
+                connection.execute(insert, portion)
             # The insert does not say what it added; the token that came along does, and fences nothing.
             mine = select(*keys).where(
                 has_key(connection, ground.table, list(given)), ground.table.c.lease_token == mark
             )
-            added = connection.execute(mine)
+            added = list(connection.execute(mine))
     return {ReceiptKey(message_id, consumer) for message_id, consumer in added}
 
 

@@ -4,7 +4,6 @@ import asyncio
 from uuid import uuid4
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inbox.acquisition import AcquireStatus
 from inbox.receipt import ReceiptKey
@@ -16,10 +15,7 @@ from uow.sql.step import run_step
 ACQUIRED = AcquireStatus.ACQUIRED
 BUSY = AcquireStatus.BUSY
 
-
-@pytest.fixture
-async def inbox(engine: AsyncEngine) -> Inbox:
-    return await Inbox(engine).create()
+pytest_plugins = ("tests.support.inbox_fixture",)
 
 
 async def test_a_prefetched_batch_is_acquired_in_the_order_it_was_given(inbox: Inbox) -> None:
@@ -173,16 +169,16 @@ async def test_overlapping_batches_in_different_order_never_deadlock_to_the_call
     assert sorted(acquired) == sorted(ReceiptKey(one.id, "billing") for one in known)
 
 
-async def test_the_real_clock_of_the_database_leases_and_expires(engine: AsyncEngine, inbox: Inbox) -> None:
+async def test_the_real_clock_of_the_database_leases_and_expires(inbox: Inbox) -> None:
     store = inbox.store_with(DatabaseClock())
     one, token = message(), uuid4()
-    (answer,) = await run_step(engine, lambda c: store.acquire(c, "billing", [one], token=token))
+    (answer,) = await run_step(inbox.engine, lambda c: store.acquire(c, "billing", [one], token=token))
     assert answer.receipt is not None
     assert answer.receipt.token == token
-    (again,) = await run_step(engine, lambda c: store.acquire(c, "billing", [one]))
+    (again,) = await run_step(inbox.engine, lambda c: store.acquire(c, "billing", [one]))
     assert again.status is BUSY
-    assert await run_step(engine, lambda c: store.renew(c, [answer.receipt.lease])) == frozenset()  # type: ignore[union-attr]
-    assert await run_step(engine, lambda c: store.complete(c, answer.receipt.lease))  # type: ignore[union-attr]
+    assert await run_step(inbox.engine, lambda c: store.renew(c, [answer.receipt.lease])) == frozenset()  # type: ignore[union-attr]
+    assert await run_step(inbox.engine, lambda c: store.complete(c, answer.receipt.lease))  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("count", [1, 50, 500])
