@@ -19,7 +19,7 @@ EXTRAS := $(strip $(if $(findstring postgresql+asyncpg,$(DATABASE)),postgresql) 
 empty :=
 space := $(empty) $(empty)
 comma := ,
-EXTRA_LIST := $(subst $(space),$(comma),demo $(EXTRAS))
+EXTRA_LIST := $(subst $(space),$(comma),$(strip demo $(EXTRAS)))
 DEMO_STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRA_LIST))
 DEV_STAMP := $(VENV)/.installed-dev
 
