@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, FromClause, Row, Select, case, select, update
+from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, and_, case, select, update
 
 from outbox.claimed import Claim, ClaimedMessage
 from outbox.ground import NO_LEASE, Ground
@@ -14,9 +14,10 @@ from outbox.state import OutboxState
 from outbox.table import DUE_INDEX
 from uow.sql.chosen import chosen_by
 from uow.sql.dialect import database_of
-from uow.sql.index_hint import PRIMARY, change_by, read_by
+from uow.sql.index_hint import PRIMARY, change_by, joined_as_written, read_by
 
 _ROUNDS: Final = 20
+_LOOK_AHEAD: Final = 8
 
 
 def claim(connection: Connection, ground: Ground, limit: int) -> Claim:
@@ -28,23 +29,55 @@ def claim(connection: Connection, ground: Ground, limit: int) -> Claim:
     """
     token = uuid4()
     row = ground.table.alias("due")
-    first_due = (
-        select(row.c.sequence, held(ground, row).label("held"))
-        .where(ground.due(row), row.c.claim_count < ground.options.isolate_after)
-        .order_by(row.c.next_attempt_at, row.c.sequence)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
+    ordered = database_of(connection).locks_only_what_it_takes
+    choice = (_first_due if ordered else _first_due_by_key)(ground, row, limit)
     leased: list[ClaimedMessage] = []
     more = True
     rounds = 0
     while more and not leased and rounds < _ROUNDS:
-        leased, put_off = take(connection, ground, token, row, read_by(first_due, row, DUE_INDEX))
+        leased, put_off = take(connection, ground, token, row, choice)
         if put_off:
             recheck_held(connection, ground, put_off)
         more = len(leased) + len(put_off) == limit
         rounds += 1
     return Claim(token, tuple(leased), more)
+
+
+def _claimable(ground: Ground, row: FromClause) -> ColumnElement[bool]:
+    return and_(ground.due(row), row.c.claim_count < ground.options.isolate_after)
+
+
+def _first_due(ground: Ground, row: FromClause, limit: int) -> Select[int, bool]:
+    return (
+        select(row.c.sequence, held(ground, row).label("held"))
+        .where(_claimable(ground, row))
+        .order_by(row.c.next_attempt_at, row.c.sequence)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+
+
+def _first_due_by_key(ground: Ground, row: FromClause, limit: int) -> Select[int, bool]:
+    """For InnoDB, which locks the entry after a range too: there a row that someone else has in hand.
+
+    The first due rows are looked up without locks, some more than are asked for since others may be taking
+    the same ones; then each is locked by its key, if it is free and still due, until there are enough.
+    """
+    ahead = ground.table.alias("ahead")
+    first = (
+        read_by(select(ahead.c.sequence), ahead, DUE_INDEX)
+        .where(_claimable(ground, ahead))
+        .order_by(ahead.c.next_attempt_at, ahead.c.sequence)
+        .limit(limit * _LOOK_AHEAD)
+        .subquery("first_due")
+    )
+    return (
+        read_by(joined_as_written(select(row.c.sequence, held(ground, row).label("held"))), row, PRIMARY)
+        .select_from(first.join(row, first.c.sequence == row.c.sequence))
+        .where(_claimable(ground, row))
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
 
 
 def take(

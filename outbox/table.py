@@ -64,7 +64,8 @@ def add_outbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
 def _add_indexes(table: Table) -> None:
     """Each index holds only rows that are in its play, by a partial index or by NULLs where there is none.
 
-    due: unfinished rows by the moment at which anyone may claim them; `state` lets counts read nothing else.
+    due: unfinished rows by the moment at which anyone may claim them. `state` and `claim_count` let counts
+    and the search for rows to claim read nothing else; they change only when the moment changes too.
     ordering: `holding_key` is the ordering key as long as the row holds back later rows of that key, and
     NULL once it lets go, so that finding the head of a key never reads what was published before.
     """
@@ -78,6 +79,7 @@ def _add_indexes(table: Table) -> None:
         columns.next_attempt_at,
         columns.sequence,
         columns.state,
+        columns.claim_count,
         postgresql_where=unfinished,
         sqlite_where=unfinished,
     )

@@ -33,6 +33,7 @@ class Database:
     error_aborts: a failed statement aborts the whole transaction unless it ran inside a savepoint.
     definition_commits: CREATE, ALTER, DROP and the like commit the transaction they run in.
     array_parameters: a list can be bound as one value.
+    locks_only_what_it_takes: SELECT ... LIMIT ... FOR UPDATE locks the rows it returns and no others.
     partial_indexes: an index can leave rows out; a query that repeats its condition uses it.
     claim_isolation: the isolation level that keeps a claim from locking what it leaves, if not the default.
     parameters_limit: how many bound values one statement may carry.
@@ -48,6 +49,7 @@ class Database:
     error_aborts: bool
     definition_commits: bool
     array_parameters: bool
+    locks_only_what_it_takes: bool
     partial_indexes: bool
     claim_isolation: str | None
     parameters_limit: int
@@ -64,6 +66,7 @@ POSTGRESQL: Final = Database(
     error_aborts=True,
     definition_commits=False,
     array_parameters=True,
+    locks_only_what_it_takes=True,
     partial_indexes=True,
     claim_isolation=None,
     parameters_limit=32_767,
@@ -79,6 +82,7 @@ SQLITE: Final = Database(
     error_aborts=False,
     definition_commits=False,
     array_parameters=False,
+    locks_only_what_it_takes=True,
     partial_indexes=True,
     claim_isolation=None,
     parameters_limit=32_766,
@@ -94,6 +98,7 @@ MYSQL: Final = Database(
     error_aborts=False,
     definition_commits=True,
     array_parameters=False,
+    locks_only_what_it_takes=False,
     partial_indexes=False,
     claim_isolation="READ COMMITTED",
     parameters_limit=65_535,

@@ -2,7 +2,7 @@
 
 from typing import Final, TypeVarTuple
 
-from sqlalchemy import FromClause, Select, Update
+from sqlalchemy import Connection, Delete, FromClause, Select, Table, Update, delete
 
 PRIMARY: Final = "PRIMARY"
 
@@ -27,3 +27,19 @@ def change_by(statement: Update, index: str) -> Update:
     for name in _NAMES:
         statement = statement.with_hint(f"FORCE INDEX ({index})", dialect_name=name)
     return statement
+
+
+def joined_as_written(statement: Select[*Columns]) -> Select[*Columns]:
+    """`statement` reading its tables in the order of its joins; other databases decide for themselves."""
+    for name in _NAMES:
+        statement = statement.prefix_with("STRAIGHT_JOIN", dialect=name)
+    return statement
+
+
+def delete_by(connection: Connection, table: Table, index: str) -> Delete:
+    """A DELETE from `table` that finds its rows by `index`; for MySQL and MariaDB alone.
+
+    They take a hint only in the form of DELETE that names its table twice.
+    """
+    name = connection.dialect.identifier_preparer.format_table(table)
+    return delete(table).prefix_with(name).with_hint(f"FORCE INDEX ({index})")
