@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import ExceptionContext
@@ -11,10 +10,11 @@ from sqlalchemy.engine import ExceptionContext
 from uow.covered_verb import cover, uncover
 from uow.session_guard import SessionGuard
 from uow.sql.dialect import database_of
-from uow.sql.transaction_control import commits, rolls_back
+from uow.sql.transaction_control import commits, opened_savepoint, rolled_back_savepoint, rolls_back
 from uow.unit_errors import ForeignCloseError, ForeignCommitError, ForeignRollbackError, TransactionOwnedError
 
-_guards: WeakKeyDictionary[Connection, SessionGuard] = WeakKeyDictionary()
+# Kept on the connection itself, so that an abandoned unit leaves nothing alive.
+_GUARD: Final = "_selfmanaged_guard"
 
 _COMMIT_TEXT = (
     "the unit of work owns this transaction and commits it when its outermost block ends; remove the commit"
@@ -40,11 +40,9 @@ def put_under_guard(connection: Connection, guard: SessionGuard) -> None:
         event.listen(engine, "commit", _commit)
         event.listen(engine, "rollback", _rollback)
         event.listen(engine, "before_cursor_execute", _execute)
-        event.listen(engine, "savepoint", _savepoint)
-        event.listen(engine, "rollback_savepoint", _rollback_savepoint)
     if not event.contains(connection.dialect, "handle_error", _error):
         event.listen(connection.dialect, "handle_error", _error)
-    _guards[connection] = guard
+    setattr(connection, _GUARD, guard)
     for verb, error in _REFUSED.items():
         cover(connection, verb, functools.partial(_refuse, guard, error))
 
@@ -52,8 +50,7 @@ def put_under_guard(connection: Connection, guard: SessionGuard) -> None:
 def let_go(guard: SessionGuard) -> None:
     """`guard` hears no more of its connections."""
     for connection in guard.connections:
-        _guards.pop(connection, None)
-        uncover(connection, _REFUSED)
+        uncover(connection, (_GUARD, *_REFUSED))
 
 
 def _refuse(guard: SessionGuard, error: Callable[[], TransactionOwnedError]) -> None:
@@ -61,19 +58,19 @@ def _refuse(guard: SessionGuard, error: Callable[[], TransactionOwnedError]) -> 
 
 
 def _commit(connection: Connection) -> None:
-    guard = _guards.get(connection)
+    guard = _guard_of(connection)
     if guard is not None:
         guard.connection_commits(ForeignCommitError(_COMMIT_TEXT))
 
 
 def _rollback(connection: Connection) -> None:
-    guard = _guards.get(connection)
+    guard = _guard_of(connection)
     if guard is not None:
         guard.connection_rolls_back(ForeignRollbackError(_ROLLBACK_TEXT))
 
 
 def _execute(connection: Connection, _cursor: Any, statement: str, *_rest: Any) -> None:
-    guard = _guards.get(connection)
+    guard = _guard_of(connection)
     if guard is None:
         return
     guard.require_owner()
@@ -81,22 +78,20 @@ def _execute(connection: Connection, _cursor: Any, statement: str, *_rest: Any) 
         guard.refuse(ForeignCommitError(f"this statement commits or begins a transaction; {_COMMIT_TEXT}"))
     if rolls_back(statement):
         guard.refuse(ForeignRollbackError(_ROLLBACK_TEXT))
-
-
-def _savepoint(connection: Connection, _name: str | None) -> None:
-    guard = _guards.get(connection)
-    if guard is not None:
-        guard.savepoints.connection_savepoint()
-
-
-def _rollback_savepoint(connection: Connection, name: str, _context: None) -> None:
-    guard = _guards.get(connection)
-    if guard is not None:
-        guard.savepoints.connection_rollback(name)
+    if (opened := opened_savepoint(statement)) is not None:
+        guard.savepoints.opened(opened)
+    elif (left := rolled_back_savepoint(statement)) is not None:
+        guard.savepoints.rolled_back_to(left)
 
 
 def _error(context: ExceptionContext) -> None:
-    guard = None if context.connection is None else _guards.get(context.connection)
-    if guard is not None and context.connection is not None:
+    connection = context.connection
+    guard = None if connection is None else _guard_of(connection)
+    if connection is not None and guard is not None:
         error = context.sqlalchemy_exception or context.original_exception
-        guard.statement_failed(context.connection, error, lost=context.is_disconnect)
+        guard.statement_failed(connection, error, lost=context.is_disconnect)
+
+
+def _guard_of(connection: Connection) -> SessionGuard | None:
+    guard: SessionGuard | None = getattr(connection, _GUARD, None)
+    return guard

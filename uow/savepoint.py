@@ -12,7 +12,7 @@ class SavepointMarks:
     def __init__(self, staged: StagedItems) -> None:
         self._staged = staged
         self._marks: dict[SessionTransaction, int] = {}
-        self._connection_marks: list[int] = []
+        self._named_marks: dict[str, int] = {}
         self._watching = False
 
     def watch(self, session: Session) -> None:
@@ -40,12 +40,12 @@ class SavepointMarks:
         if mark is not None:
             self._staged.drop_after(mark)
 
-    def connection_savepoint(self) -> None:
-        """The connection itself opens its next savepoint (`sa_savepoint_1`, `sa_savepoint_2` and so on)."""
-        self._connection_marks.append(self._staged.mark())
+    def opened(self, name: str) -> None:
+        """The statement that opens the savepoint `name` is about to run."""
+        self._named_marks[name] = self._staged.mark()
 
-    def connection_rollback(self, name: str) -> None:
-        """The connection itself rolls back to the savepoint `name`."""
-        number = name.rpartition("_")[2]
-        if number.isdecimal() and 0 < int(number) <= len(self._connection_marks):
-            self._staged.drop_after(self._connection_marks[int(number) - 1])
+    def rolled_back_to(self, name: str) -> None:
+        """The statement that rolls back to the savepoint `name` is about to run."""
+        mark = self._named_marks.get(name)
+        if mark is not None:
+            self._staged.drop_after(mark)

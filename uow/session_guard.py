@@ -52,9 +52,15 @@ class SessionGuard:
         return self.connections[0] if self.connections else None
 
     def require_owner(self) -> None:
-        """Raise ConcurrentUseError in any task but the one that opened the unit."""
+        """Raise ConcurrentUseError in any task but the one that opened the unit.
+
+        When that task is over (a test's fixture opened the unit), the next one that uses it takes it on.
+        """
         task = asyncio.current_task()
         if task is self._owner or (task is not None and task is self._worker):
+            return
+        if self._owner is None or self._owner.done():
+            self._owner = task
             return
         raise ConcurrentUseError(
             f"this unit of work was opened by {_named(self._owner)} and is used by {_named(task)}; give each "

@@ -90,6 +90,7 @@ class OwnedTransaction:
     async def finish(self) -> None:
         """Flush, write what was staged, COMMIT and tell the participants; or roll back and raise why."""
         try:
+            self._guard.require_owner()
             self._require_committable()
             await self._flush()
             await self.session.run_sync(self._write)

@@ -3,7 +3,9 @@
 # ruff: noqa: PT012 - what raises is the end of the unit's block, so the block belongs inside
 
 import asyncio
+import gc
 import logging
+import weakref
 from collections.abc import AsyncIterator
 
 import pytest
@@ -402,6 +404,48 @@ async def test_the_refusal_of_a_second_task_names_timeout_for_python_3_11(
         await asyncio.create_task(other_task())
         async with asyncio.timeout(10):
             await session.execute(select(Order))
+
+
+async def test_a_unit_whose_task_is_over_is_taken_on_by_the_next_one(
+    ready: AsyncEngine, unit: SelfManagedUnitOfWork
+) -> None:
+    """Test frameworks open fixtures in a task of their own."""
+    await asyncio.create_task(unit.__aenter__())
+    unit.session.add(Order(id=1))
+    await unit.session.flush()
+    with pytest.raises(ConcurrentUseError):
+        await asyncio.create_task(_enqueue(unit, 2))
+    unit.enqueue(Note(1))
+    await unit.__aexit__(None, None, None)
+    assert await stored(ready, Order) == await stored(ready) == [1]
+
+
+async def _enqueue(unit: SelfManagedUnitOfWork, number: int) -> None:
+    unit.enqueue(Note(number))
+
+
+async def test_leaving_the_block_in_a_second_task_keeps_nothing_and_gives_the_connection_back(
+    ready: AsyncEngine, unit: SelfManagedUnitOfWork
+) -> None:
+    await unit.__aenter__()
+    await unit.session.execute(insert(Order).values(id=1, customer="x"))
+    with pytest.raises(ConcurrentUseError):
+        await asyncio.create_task(unit.__aexit__(None, None, None))
+    assert not unit.active
+    assert checked_out(ready) == 0
+    assert await stored(ready, Order) == []
+
+
+async def test_a_unit_that_ended_keeps_no_connection_alive(ready: AsyncEngine) -> None:
+    unit = SelfManagedUnitOfWork(async_sessionmaker(ready))
+    async with unit:
+        await unit.session.execute(select(Order))
+        connection = await unit.session.connection()
+        gone = weakref.ref(connection.sync_connection)
+        del connection
+    del unit
+    gc.collect()
+    assert gone() is None
 
 
 async def test_the_session_of_an_ended_unit_begins_nothing_behind_its_back(

@@ -5,7 +5,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker, create_async_engine
 
@@ -159,6 +159,24 @@ async def test_a_savepoint_of_the_connection_itself_is_followed_too(
         await savepoint.rollback()
         unit.enqueue(Note(4))
     assert await stored(ready) == [1, 4]
+
+
+async def test_savepoints_are_followed_on_an_engine_with_options_too_and_when_written_as_text(
+    ready: AsyncEngine,
+) -> None:
+    """Such an engine hears its own listeners and those of the engine it came from."""
+    for engine in (ready.execution_options(a=1), ready, ready.execution_options(a=1)):
+        number = len(await stored(ready)) * 10
+        async with SelfManagedUnitOfWork(async_sessionmaker(engine), [NoteParticipant()]) as unit:
+            unit.enqueue(Note(number + 1))
+            async with unit.session.begin_nested():
+                await unit.session.execute(insert(Order).values(id=number, customer="x"))
+                unit.enqueue(Note(number + 2))
+            await unit.session.execute(text("SAVEPOINT mine"))
+            unit.enqueue(Note(number + 3))
+            await unit.session.execute(text("ROLLBACK TO SAVEPOINT mine"))
+            unit.enqueue(Note(number + 4))
+    assert await stored(ready) == [1, 2, 4, 31, 32, 34, 61, 62, 64]
 
 
 async def test_a_savepoint_left_open_is_released_by_the_commit(

@@ -6,7 +6,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError
 from tests.support.unit_of_work import Note, NoteConflictError, NoteParticipant
 from uow.commit_outcome import is_refusal
 from uow.sql.dialect import MYSQL, POSTGRESQL, SQLITE
-from uow.sql.transaction_control import commits, rolls_back
+from uow.sql.transaction_control import commits, opened_savepoint, rolled_back_savepoint, rolls_back
 from uow.staged_items import StagedItems
 from uow.unit_errors import CommitOutcomeUnknownError, RollbackOnlyError
 from uow.unit_options import UnitOptions
@@ -26,7 +26,7 @@ COMMITS = [
     "SET SESSION autocommit = 1",
     "SET @@session.autocommit = 1",
 ]
-ROLLS_BACK = ["ROLLBACK", "abort", "ROLLBACK TO mine", "rollback to savepoint mine", "ROLLBACK AND CHAIN"]
+ROLLS_BACK = ["ROLLBACK", "abort", "rollback work", "-- no\nROLLBACK;", "ROLLBACK AND CHAIN"]
 HARMLESS = [
     "SELECT 1",
     "INSERT INTO commits VALUES (1)",
@@ -36,6 +36,7 @@ HARMLESS = [
     "SAVEPOINT sa_savepoint_1",
     "RELEASE SAVEPOINT sa_savepoint_1",
     "ROLLBACK TO SAVEPOINT sa_savepoint_1",
+    "rollback work to mine",
     "BEGIN NOT ATOMIC SELECT 1; END",
     "UPDATE t SET x = 1",
     "SET LOCAL lock_timeout = 1",
@@ -65,6 +66,15 @@ def test_a_harmless_statement_passes(statement: str) -> None:
     assert not rolls_back(statement)
     for database in (POSTGRESQL, SQLITE, MYSQL):
         assert not commits(statement, database)
+
+
+def test_savepoints_are_known_by_name_however_they_are_written() -> None:
+    assert opened_savepoint("SAVEPOINT sa_savepoint_1") == "sa_savepoint_1"
+    assert opened_savepoint('-- x\n savepoint "Mine";') == "mine"
+    assert rolled_back_savepoint("ROLLBACK TO SAVEPOINT sa_savepoint_1") == "sa_savepoint_1"
+    assert rolled_back_savepoint("rollback to `mine`") == "mine"
+    assert rolled_back_savepoint("ROLLBACK WORK TO mine;") == "mine"
+    assert opened_savepoint("RELEASE SAVEPOINT mine") is rolled_back_savepoint("ROLLBACK") is None
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ _COMMIT: Final = re.compile(
     r"|XA|SET\s+(?:@@)?(?:SESSION[\s.]+|LOCAL[\s.]+)?AUTOCOMMIT)\b",
     re.IGNORECASE | re.DOTALL,
 )
-# SQLAlchemy's own savepoints are named sa_savepoint_1 and so on; they are followed by their events.
-_ROLLBACK: Final = re.compile(
-    _BEGINNING + r"(?:ABORT|ROLLBACK(?!\s+TO\s+SAVEPOINT\s+sa_savepoint_))\b", re.IGNORECASE | re.DOTALL
+_ROLLBACK: Final = re.compile(_BEGINNING + r"(?:ABORT|ROLLBACK)\b", re.IGNORECASE | re.DOTALL)
+_TO_SAVEPOINT: Final = re.compile(
+    _BEGINNING + r"ROLLBACK(?:\s+WORK|\s+TRANSACTION)?\s+TO\s+(?:SAVEPOINT\s+)?([^\s;]+)",
+    re.IGNORECASE | re.DOTALL,
 )
+_SAVEPOINT: Final = re.compile(_BEGINNING + r"SAVEPOINT\s+([^\s;]+)", re.IGNORECASE | re.DOTALL)
 _IMPLICIT_COMMIT: Final = re.compile(
     _BEGINNING + r"(?:(?:CREATE|DROP)(?!\s+(?:OR\s+REPLACE\s+)?TEMPORARY\b)|ALTER"
     r"|ANALYZE(?:\s+\w+)?\s+TABLE|CHECK\s+TABLE|FLUSH|GRANT"
@@ -31,5 +33,19 @@ def commits(statement: str, database: Database) -> bool:
 
 
 def rolls_back(statement: str) -> bool:
-    """Whether `statement` rolls back the transaction, or a savepoint that SQLAlchemy knows nothing of."""
-    return _ROLLBACK.match(statement) is not None
+    """Whether `statement` rolls back the whole transaction."""
+    return _ROLLBACK.match(statement) is not None and _TO_SAVEPOINT.match(statement) is None
+
+
+def opened_savepoint(statement: str) -> str | None:
+    """The name of the savepoint that `statement` opens, if it does."""
+    return _name(_SAVEPOINT.match(statement))
+
+
+def rolled_back_savepoint(statement: str) -> str | None:
+    """The name of the savepoint that `statement` rolls back to, if it does."""
+    return _name(_TO_SAVEPOINT.match(statement))
+
+
+def _name(found: re.Match[str] | None) -> str | None:
+    return None if found is None else found.group(1).strip('"`[]').casefold()
