@@ -4,6 +4,7 @@ import getpass
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final
 
 from relay.app_options import AppOptions
@@ -13,6 +14,15 @@ from relay.suggestion import did_you_mean
 PREFIX: Final = "SELFMANAGED_"
 _SEPARATOR: Final = "__"
 _PLAIN: Final = ("database_url", "broker_url", "environment", "operator", "log_level")
+
+
+class LogLevel(StrEnum):
+    """How much the command line logs."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +40,7 @@ class Settings:
     broker_url: str = field(default="local:", repr=False)
     environment: str = "production"
     operator: str | None = None
-    log_level: str = "info"
+    log_level: LogLevel = LogLevel.INFO
     options: AppOptions = field(default_factory=AppOptions)
 
 
@@ -55,6 +65,11 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         else:
             known = [f"{PREFIX}{each.upper()}" for each in _PLAIN]
             problems.append(f"unknown variable {variable}{did_you_mean(variable, known)}")
+    level = str(plain.get("log_level", LogLevel.INFO)).lower()
+    if level in set(LogLevel):
+        plain["log_level"] = LogLevel(level)
+    else:
+        problems.append(f"{PREFIX}LOG_LEVEL must be a level, not {level!r}{did_you_mean(level, LogLevel)}")
     try:
         plain["options"] = read_options(AppOptions, nested)
     except OptionError as error:

@@ -13,4 +13,4 @@ def main() -> None:
     except ForeignModuleError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(3)
-    program()
+    program(prog_name="selfmanaged")

@@ -21,9 +21,7 @@ LimitOption = Annotated[int, typer.Option(min=1, max=10_000, help="At most so ma
 
 @commands.command(
     "list",
-    epilog=examples(
-        "selfmanaged dead list shop.messaging:app", "selfmanaged dead list shop.messaging:app billing"
-    ),
+    epilog=examples("selfmanaged dead list shop:app", "selfmanaged dead list shop:app billing"),
 )
 def list_dead(
     *,
@@ -68,9 +66,7 @@ def list_dead(
     run_command(app, work, json=json)
 
 
-@commands.command(
-    "requeue", epilog=examples("selfmanaged dead requeue shop.messaging:app billing --limit 10")
-)
+@commands.command("requeue", epilog=examples("selfmanaged dead requeue shop:app billing --limit 10"))
 def requeue(
     *,
     app: AppArgument,
@@ -90,7 +86,7 @@ def requeue(
     run_command(app, work, json=json)
 
 
-@commands.command("drop", epilog=examples("selfmanaged dead drop shop.messaging:app billing --limit 1 --yes"))
+@commands.command("drop", epilog=examples("selfmanaged dead drop shop:app billing --limit 1 --yes"))
 def drop(
     *,
     app: AppArgument,

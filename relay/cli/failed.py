@@ -27,9 +27,9 @@ commands = typer.Typer(no_args_is_help=True, help="Messages that were given up: 
 @commands.command(
     "list",
     epilog=examples(
-        "selfmanaged failed list shop.messaging:app",
-        "selfmanaged failed list shop.messaging:app --consumer billing --since 2h",
-        "selfmanaged failed list shop.messaging:app --json | jq -r '.failed[].failure_id'",
+        "selfmanaged failed list shop:app",
+        "selfmanaged failed list shop:app --consumer billing --since 2h",
+        "selfmanaged failed list shop:app --json | jq -r '.failed[].failure_id'",
     ),
 )
 def list_failed(
@@ -67,7 +67,7 @@ def list_failed(
     run_command(app, work, json=json)
 
 
-@commands.command("show", epilog=examples("selfmanaged failed show shop.messaging:app inbox:019c...:billing"))
+@commands.command("show", epilog=examples("selfmanaged failed show shop:app inbox:019c...:billing"))
 def show(
     app: AppArgument,
     failure_id: Annotated[str, typer.Argument(metavar="FAILURE_ID", help="As `failed list` prints it.")],

@@ -41,7 +41,7 @@ def replay(
     *,
     app: AppArgument,
     failure_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[FAILURE_ID]...", help="As `failed list` prints them.")
+        list[str] | None, typer.Argument(metavar="FAILURE_ID", help="As `failed list` prints them.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All that match the filters.")] = False,
     kind: KindOption = None,
@@ -87,7 +87,7 @@ def discard(
     *,
     app: AppArgument,
     failure_ids: Annotated[
-        list[str], typer.Argument(metavar="FAILURE_ID...", help="As `failed list` prints them.")
+        list[str], typer.Argument(metavar="FAILURE_ID", help="As `failed list` prints them.")
     ],
     reason: Annotated[str, typer.Option(help="Why; kept in the record.")],
     operator: OperatorOption = None,
@@ -168,13 +168,11 @@ def add_to(group: typer.Typer) -> None:
     group.command(
         "replay",
         epilog=examples(
-            "selfmanaged failed replay shop.messaging:app inbox:019c...:billing",
-            "selfmanaged failed replay shop.messaging:app --all --consumer billing --since 2h",
+            "selfmanaged failed replay shop:app inbox:019c...:billing",
+            "selfmanaged failed replay shop:app --all --consumer billing --since 2h",
         ),
     )(replay)
     group.command(
         "discard",
-        epilog=examples(
-            'selfmanaged failed discard shop.messaging:app outbox:019c... --reason "a test order"'
-        ),
+        epilog=examples('selfmanaged failed discard shop:app outbox:019c... --reason "a test order"'),
     )(discard)

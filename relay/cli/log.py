@@ -15,12 +15,15 @@ from relay.secret import describe_error, mask_secrets
 _LEVEL_STYLES: Final = {"WARNING": "yellow", "ERROR": "bold red", "CRITICAL": "bold red", "DEBUG": "dim"}
 
 
-def configure_logging(level: str, *, json: bool) -> None:
-    """Send log lines to stderr, unless the application has configured logging while it was imported."""
+def configure_logging(level: str, console: Console, *, json: bool) -> None:
+    """Send log lines to stderr, unless the application has configured logging while it was imported.
+
+    For people they go through `console`, so that they do not tear a progress bar that it draws.
+    """
     root = logging.getLogger()
     if root.handlers:
         return
-    handler = _JsonHandler() if json else _PeopleHandler()
+    handler = _JsonHandler() if json else _PeopleHandler(console)
     root.addHandler(handler)
     root.setLevel(level)
 
@@ -51,9 +54,9 @@ class _JsonHandler(logging.Handler):
 
 
 class _PeopleHandler(logging.Handler):
-    def __init__(self) -> None:
+    def __init__(self, console: Console) -> None:
         super().__init__()
-        self._console = Console(stderr=True)
+        self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
         moment = datetime.fromtimestamp(record.created).astimezone()

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -18,18 +17,9 @@ from relay.cli.log import configure_logging
 from relay.cli.screen import Screen
 from relay.cli.stop_signal import stop_on_signal
 from relay.health_server import HealthServer
-from relay.settings import read_settings
+from relay.settings import LogLevel, read_settings
 
 Work = Callable[[App, asyncio.Event], Awaitable[None]]
-
-
-class LogLevel(StrEnum):
-    """How much is logged."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 HealthPortOption = Annotated[
@@ -50,7 +40,12 @@ HealthHostOption = Annotated[
 ]
 LogLevelOption = Annotated[
     LogLevel | None,
-    typer.Option(help="Default: SELFMANAGED_LOG_LEVEL, or info.", show_default=False, case_sensitive=False),
+    typer.Option(
+        metavar="LEVEL",
+        help="debug, info, warning or error. Default: SELFMANAGED_LOG_LEVEL, or info.",
+        show_default=False,
+        case_sensitive=False,
+    ),
 ]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="Log as JSON lines on stderr.")]
 
@@ -143,24 +138,23 @@ def add_to(program: typer.Typer) -> None:
     program.command(
         "relay",
         epilog=examples(
-            "selfmanaged relay shop.messaging:app --health-port 8080",
-            "selfmanaged relay shop.messaging:app --drain",
+            "selfmanaged relay shop:app --health-port 8080",
+            "selfmanaged relay shop:app --drain",
         ),
     )(relay)
     program.command(
         "consume",
-        epilog=examples(
-            "selfmanaged consume shop.messaging:app", "selfmanaged consume shop.messaging:app --only billing"
-        ),
+        epilog=examples("selfmanaged consume shop:app", "selfmanaged consume shop:app --only billing"),
     )(consume)
-    program.command("run", epilog=examples("selfmanaged run shop.messaging:app"))(run)
+    program.command("run", epilog=examples("selfmanaged run shop:app"))(run)
 
 
 def _run(
     app: str, work: Callable[[App, Screen], Awaitable[ExitCode]], level: LogLevel | None, *, json: bool
 ) -> None:
     async def logged(loaded: App, screen: Screen) -> ExitCode:
-        configure_logging((level or LogLevel(read_settings().log_level.lower())).upper(), json=json)
+        chosen = level or read_settings().log_level
+        configure_logging(chosen.upper(), screen.error_console, json=json)
         return await work(loaded, screen)
 
     run_command(app, logged, json=json)

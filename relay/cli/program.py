@@ -1,5 +1,6 @@
 """The whole command line, put together."""
 
+import inspect
 from typing import Annotated
 
 import typer
@@ -15,8 +16,8 @@ program = typer.Typer(
     epilog="\n\n".join(
         [
             "[bold]Examples[/]",
-            "  [cyan]selfmanaged run shop.messaging:app[/]",
-            "  [cyan]selfmanaged failed list shop.messaging:app --json[/]",
+            "  [cyan]selfmanaged run shop:app[/]",
+            "  [cyan]selfmanaged failed list shop:app --json[/]",
             f"[bold]Exit codes[/]  {_EXIT_CODES}",
         ]
     ),
@@ -48,10 +49,22 @@ def _selfmanaged(
     """Options before the command."""
 
 
+def _unwrap_help(group: typer.Typer) -> None:
+    """Give the docstrings to the terminal as paragraphs, which it wraps to its own width."""
+    for command in group.registered_commands:
+        paragraphs = inspect.cleandoc((command.callback and command.callback.__doc__) or "").split("\n\n")
+        command.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+
+
 process.add_to(program)
 status.add_to(program)
 failed_repair.add_to(failed.commands)
-program.add_typer(failed.commands, name="failed")
-program.add_typer(dead.commands, name="dead")
-program.add_typer(topology.commands, name="topology")
-program.add_typer(schema.commands, name="schema")
+_unwrap_help(program)
+for _name, _group in {
+    "failed": failed.commands,
+    "dead": dead.commands,
+    "topology": topology.commands,
+    "schema": schema.commands,
+}.items():
+    _unwrap_help(_group)
+    program.add_typer(_group, name=_name)

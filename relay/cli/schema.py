@@ -16,9 +16,7 @@ commands = typer.Typer(
 
 @commands.command(
     "ddl",
-    epilog=examples(
-        "selfmanaged schema ddl shop.messaging:app", "selfmanaged schema ddl shop.messaging:app > 001.sql"
-    ),
+    epilog=examples("selfmanaged schema ddl shop:app", "selfmanaged schema ddl shop:app > 001.sql"),
 )
 def print_ddl(app: AppArgument, json: JsonOption = False) -> None:
     """Print the statements that create our tables on the App's kind of database. Nothing is connected.
@@ -36,7 +34,7 @@ def print_ddl(app: AppArgument, json: JsonOption = False) -> None:
     run_command(app, work, json=json)
 
 
-@commands.command("check", epilog=examples("selfmanaged schema check shop.messaging:app"))
+@commands.command("check", epilog=examples("selfmanaged schema check shop:app"))
 def check(app: AppArgument, json: JsonOption = False) -> None:
     """Compare the database with our tables; exit code 5 when something is missing or differs."""
 

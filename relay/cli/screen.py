@@ -3,9 +3,10 @@
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import orjson
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -13,7 +14,8 @@ from rich.table import Table
 
 from relay.cli.exit_code import ExitCode
 
-_PIPE_WIDTH = 100_000
+_PIPE_WIDTH: Final = 100_000
+_GAP: Final = 2
 
 
 class Screen:
@@ -29,6 +31,11 @@ class Screen:
         """Whether someone watches, so that progress may be drawn."""
         return self._err.is_terminal and not self.json
 
+    @property
+    def error_console(self) -> Console:
+        """The console on stderr; what is drawn and what is logged must share it."""
+        return self._err
+
     def document(self, value: Any) -> None:
         """The result for programs; nothing without `--json`."""
         if self.json:
@@ -43,17 +50,34 @@ class Screen:
     def table(
         self, columns: Sequence[str], rows: Sequence[Sequence[object]], *, whole: Sequence[str] = ()
     ) -> None:
-        """A table for people; the `whole` columns are never cut or wrapped, so that they can be copied."""
-        if self.json:
+        """A table for people; the `whole` columns are never cut or wrapped, so that they can be copied.
+
+        Where the terminal is too narrow for that, each row becomes two lines.
+        """
+        if self.json or not rows:
             return
-        named = any(columns)
-        drawn = Table(box=None, pad_edge=False, show_header=named, header_style="bold", padding=(0, 2, 0, 0))
-        for column in columns:
-            is_whole = column in whole
-            drawn.add_column(column, no_wrap=is_whole, overflow="ignore" if is_whole else "fold")
-        for row in rows:
-            drawn.add_row(*(escape("" if cell is None else str(cell)) for cell in row))
+        texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+        widths = [max(map(cell_len, cells)) for cells in zip(columns, *texts, strict=True)]
+        if whole and sum(widths) + _GAP * len(widths) > self._out.width:
+            self._records(columns, rows)
+            return
+        drawn = Table(box=None, pad_edge=False, show_header=any(columns), header_style="bold")
+        for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
+            number = all(isinstance(cell, int) for cell in cells)
+            drawn.add_column(
+                column, justify="right" if number else "left", no_wrap=column in whole, overflow="fold"
+            )
+        for text in texts:
+            drawn.add_row(*map(escape, text))
         self._out.print(drawn)
+
+    def _records(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        for head, *cells in rows:
+            self._out.print(str(head), style="bold", markup=False, highlight=False, soft_wrap=True)
+            named = zip(columns[1:], cells, strict=True)
+            told = [f"{name.lower()} {cell}" if isinstance(cell, int) else cell for name, cell in named]
+            line = "  ".join(str(each) for each in told if each)
+            self._out.print(f"  {line}", markup=False, highlight=False)
 
     def note(self, text: str, *, style: str = "dim") -> None:
         """A remark beside the result, on stderr; nothing with `--json`."""

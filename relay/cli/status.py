@@ -83,10 +83,8 @@ def _show_status(status: Status, app: App, screen: Screen) -> None:
 
 def add_to(program: typer.Typer) -> None:
     """Add both commands."""
-    program.command("status", epilog=examples("selfmanaged status shop.messaging:app"))(status)
+    program.command("status", epilog=examples("selfmanaged status shop:app"))(status)
     program.command(
         "check",
-        epilog=examples(
-            "selfmanaged check shop.messaging:app", "selfmanaged check shop.messaging:app --strict"
-        ),
+        epilog=examples("selfmanaged check shop:app", "selfmanaged check shop:app --strict"),
     )(check)

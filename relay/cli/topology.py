@@ -14,7 +14,7 @@ from relay.cli.screen import Screen
 commands = typer.Typer(no_args_is_help=True, help="Exchanges, queues and bindings on the broker.")
 
 
-@commands.command("declare", epilog=examples("selfmanaged topology declare shop.messaging:app"))
+@commands.command("declare", epilog=examples("selfmanaged topology declare shop:app"))
 def declare(app: AppArgument, json: JsonOption = False) -> None:
     """Create what is missing; what exists is left as it is. Run it when consumers or contracts change.
 
@@ -27,7 +27,7 @@ def declare(app: AppArgument, json: JsonOption = False) -> None:
     run_command(app, work, json=json)
 
 
-@commands.command("show", epilog=examples("selfmanaged topology show shop.messaging:app --json"))
+@commands.command("show", epilog=examples("selfmanaged topology show shop:app --json"))
 def show(app: AppArgument, json: JsonOption = False) -> None:
     """Look without changing anything; exit code 7 when something is missing or differs."""
 

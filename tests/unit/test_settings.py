@@ -59,6 +59,10 @@ def test_every_variable_finds_its_place() -> None:
             ["SELFMANAGED_*: option outbox.batch_size must be a whole number, 1 to 1000, not 1001"],
         ),
         (
+            {"SELFMANAGED_LOG_LEVEL": "warn"},
+            ["SELFMANAGED_LOG_LEVEL must be a level, not 'warn'; did you mean 'warning'?"],
+        ),
+        (
             {"SELFMANAGED_OUTBOX": "5", "SELFMANAGED_OUTBOX__BATCH_SIZE": "1"},
             ["SELFMANAGED_*: option 'outbox' is a group of options, not str"],
         ),
@@ -82,7 +86,7 @@ def test_options_from_a_mapping_may_hold_finished_groups() -> None:
 
 
 def test_text_is_converted_and_other_values_are_not_guessed() -> None:
-    with pytest.raises(OptionError, match=r"option 'inbox.concurrency' must be a whole number, not float 4.5"):
+    with pytest.raises(OptionError, match=r"'inbox.concurrency' must be a whole number, not float 4.5"):
         read_options(AppOptions, {"inbox": {"concurrency": 4.5}})
     with pytest.raises(OptionError, match=r"'inbox.concurrency' must be a whole number, not bool True"):
         read_options(AppOptions, {"inbox": {"concurrency": True}})
