@@ -50,7 +50,9 @@ class Acquisition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordReport:
-    """What a hand-over did: how many receipts are new, and which are stored with another content."""
+    """What a hand-over did: how many receipts are new, which were there already with the same content and
+    absorbed it, and which are stored with another content."""
 
     recorded: int
+    known: tuple[ReceiptKey, ...] = ()
     conflicts: tuple[ReceiptKey, ...]

@@ -2,6 +2,7 @@
 
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy.exc import StatementError
@@ -14,7 +15,9 @@ from uow.outcome import Reject, RetryAfter
 from uow.text import clean_text
 
 DETAIL_UNITS: Final = 1000
-_FRAMES: Final = 10
+_OUTER_FRAMES: Final = 8
+_INNER_FRAMES: Final = 3
+_HERE: Final = str(Path(__file__).parent)
 _QUOTE_THEIR_INPUT: Final = frozenset({"pydantic", "pydantic_core", "msgspec"})
 
 
@@ -76,8 +79,17 @@ def class_path(error: BaseException) -> str:
 
 
 def frames_of(error: BaseException) -> str:
-    """Where it was raised: files, lines and source, the innermost last; none of its text."""
-    return "".join(traceback.format_tb(_single(error).__traceback__, limit=-_FRAMES)).rstrip()
+    """Where it was raised: files, lines and source, the innermost last; none of its text.
+
+    Begins at the handler; of a deep stack the beginning and the end.
+    """
+    frames = traceback.extract_tb(_single(error).__traceback__)
+    while len(frames) > 1 and frames[0].filename.startswith(_HERE):
+        del frames[0]
+    lines = frames.format()
+    if len(lines) > _OUTER_FRAMES + _INNER_FRAMES:
+        lines[_OUTER_FRAMES:-_INNER_FRAMES] = ["  ...\n"]
+    return "".join(lines).rstrip()
 
 
 def _single(error: BaseException) -> BaseException:

@@ -32,7 +32,11 @@ def record(connection: Connection, ground: Ground, deliveries: Sequence[tuple[st
     there = {key: message for key, message in given.items() if key not in added}
     if there:
         conflicts += _differing(connection, ground, there)
-    return RecordReport(recorded=len(added), conflicts=tuple(dict.fromkeys(conflicts)))
+    return RecordReport(
+        recorded=len(added),
+        known=tuple(key for key in there if key not in conflicts),
+        conflicts=tuple(dict.fromkeys(conflicts)),
+    )
 
 
 def _insert(connection: Connection, ground: Ground, given: Mapping[ReceiptKey, Message]) -> set[ReceiptKey]:

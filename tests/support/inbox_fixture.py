@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack
 import pytest
 from sqlalchemy import delete
 
-from tests.support.databases import engine_for, temporary_database_url
+from tests.support import receiving
+from tests.support.databases import create_tables, engine_for, temporary_database_url
 from tests.support.inbox import Inbox
 
 
@@ -23,6 +24,7 @@ def inbox_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[st
         url = await stack.enter_async_context(temporary_database_url(kind, directory))
         async with engine_for(url) as engine:
             await Inbox(engine).create()
+            await create_tables(engine, receiving.metadata)
         return url
 
     # An event loop of its own, apart from those of the tests, which lives until the databases are dropped.
@@ -46,3 +48,26 @@ async def inbox(database_kind: str, inbox_url: Callable[[str], str]) -> AsyncIte
         empty = Inbox(engine)
         await empty.step(lambda connection: connection.execute(delete(empty.table)))
         yield empty
+
+
+@pytest.fixture
+async def bench(inbox: Inbox) -> receiving.Bench:
+    """Receivers over an empty inbox, with empty business tables beside it."""
+    for table in receiving.metadata.sorted_tables:
+        await inbox.step(lambda connection, table=table: connection.execute(delete(table)))
+    return receiving.Bench(inbox)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The outcomes that receivers counted."""
+    outcomes: list[str] = []
+
+    def record(**measured: object) -> None:
+        assert (measured["operation"], measured["provider"]) == ("consume", "local")
+        assert isinstance(measured["seconds"], float)
+        assert measured["consumer"]
+        outcomes.append(str(measured["outcome"]))
+
+    monkeypatch.setattr("inbox.receiver.record_operation", record)
+    return outcomes
