@@ -6,7 +6,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inbox.handlers import Consumer
@@ -72,7 +72,12 @@ async def left_by_dead_processes(engine: AsyncEngine, message: Message, *, attem
             claim_count=attempts,
         )
     )
-    await run_step(engine, lambda c: c.execute(died))
+
+    def record_and_die(connection: Connection) -> None:
+        InboxStore(inbox).record(connection, [("billing", message)])
+        connection.execute(died)
+
+    await run_step(engine, record_and_die)
 
 
 async def test_each_delivery_is_handled_once_and_acknowledged(ready: AsyncEngine) -> None:
@@ -290,6 +295,7 @@ async def test_stop_lets_running_handlers_end_and_gives_back_what_was_not_begun(
     assert running.queue.dispositions(messages[0]) == ACKNOWLEDGED
     for message in messages[1:]:
         assert running.queue.dispositions(message) in ([], [Disposition.RETURN])
+    assert running.queue.outstanding == 0
     assert await receipt_states(ready) == {messages[0].id: "processed"}
 
 
@@ -332,7 +338,6 @@ async def test_a_message_whose_process_dies_each_time_is_dead_lettered_and_its_n
 ) -> None:
     recorder = Recorder()
     killer, healthy = placed(1), placed(2)
-    await record(ready, killer)
     await left_by_dead_processes(ready, killer, attempts=11)
     await record(ready, healthy)
     async with hosting(ready, recorder.consumer, with_broker=False):
@@ -340,25 +345,34 @@ async def test_a_message_whose_process_dies_each_time_is_dead_lettered_and_its_n
     assert recorder.started == [2]
 
 
-async def test_a_suspect_runs_while_nothing_else_does(ready: AsyncEngine) -> None:
+async def test_a_suspect_waits_for_running_handlers_and_then_runs_while_nothing_else_does(
+    ready: AsyncEngine,
+) -> None:
     recorder = Recorder(options=ConsumerOptions(concurrency=4))
     recorder.hold.clear()
-    suspect = placed(0)
-    await record(ready, suspect)
-    await left_by_dead_processes(ready, suspect, attempts=2)
-    others = [placed(order) for order in range(1, 4)]
-    await record(ready, *others)
-    async with hosting(ready, recorder.consumer, with_broker=False):
+    suspect, late = placed(0), placed(4)
+    early = [placed(order) for order in range(1, 4)]
+    async with hosting(ready, recorder.consumer) as running:
+        await queue_of(running)
+        await running.queue.put(*early)
         await eventually(lambda: sorted(recorder.started) == [1, 2, 3])
+        await left_by_dead_processes(ready, suspect, attempts=2)
+        slots = running.host._consumers[0].slots
+        await eventually(lambda: slots._paused)
+        await running.queue.put(late)
+        await eventually(lambda: running.queue.outstanding == 4)
+        for _ in range(5):  # time enough for a delivery to be acquired, if anyone did
+            assert late.id not in await receipt_states(ready)
+            assert 0 not in recorder.started
         recorder.hold.set()
-        await eventually(lambda: all_in_state(ready, "processed", [suspect, *others]))
-    assert recorder.started[-1] == 0
+        await eventually(lambda: all_in_state(ready, "processed", [suspect, *early, late]))
+    assert recorder.started[3:] == [0, 4]
+    assert not slots._paused
 
 
 async def test_a_delivery_of_a_suspect_is_acknowledged_and_left_to_the_pump(ready: AsyncEngine) -> None:
     recorder = Recorder()
     suspect = placed(0)
-    await record(ready, suspect)
     await left_by_dead_processes(ready, suspect, attempts=2)
     slow = replace(QUICK, poll_interval_seconds=0.5)
     async with hosting(ready, recorder.consumer, relay=slow) as running:
