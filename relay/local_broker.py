@@ -1,5 +1,6 @@
 """`local:` - no broker at all: the outbox hands its events to the inbox of the same database."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
@@ -9,6 +10,7 @@ from sqlalchemy import Connection
 from inbox.store import InboxStore
 from relay.broker import ConsumerBinding, PublishResult, Verdict
 from uow.message import Message
+from uow.telemetry import ConsumeOutcome, Operation, record_operation
 
 LOCAL_URL: Final = "local:"
 PROVIDER: Final = "local"
@@ -29,6 +31,7 @@ class LocalOutlet:
     ) -> None:
         self._inbox = inbox
         self._wake = wake
+        self._absorbed: Counter[str] = Counter()
         self._consumers: dict[str, list[str]] = {}
         for binding in bindings:
             for routing_key in binding.routing_keys:
@@ -53,14 +56,27 @@ class LocalOutlet:
             for message in messages
             for consumer in self._consumers.get(message.routing_key, ())
         ]
+        report = self._inbox.record(connection, deliveries)
+        # Anew at each call: a transaction that is run again has recorded nothing before.
+        self._absorbed = Counter(key.consumer for key in report.known)
         conflicts: dict[UUID, list[str]] = {}
-        for key in self._inbox.record(connection, deliveries).conflicts:
+        for key in report.conflicts:
             conflicts.setdefault(key.message_id, []).append(key.consumer)
         return {message_id: _conflict(consumers) for message_id, consumers in conflicts.items()}
 
     def handed_over(self) -> None:
-        """Wake the pumps."""
+        """Wake the pumps, and count what receipts absorbed."""
         self._wake()
+        absorbed, self._absorbed = self._absorbed, Counter()
+        for consumer, count in absorbed.items():
+            record_operation(
+                operation=Operation.CONSUME,
+                outcome=ConsumeOutcome.DUPLICATE,
+                seconds=0.0,
+                provider=PROVIDER,
+                consumer=consumer,
+                count=count,
+            )
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -31,7 +31,9 @@ from tests.support.relaying import (
     running,
 )
 from tests.support.statements import recorded_statements
+from tests.support.telemetry import recorded_telemetry
 from tests.support.waiting import eventually
+from uow.message import Message
 from uow.sql.step import run_step
 
 PLACED = frozenset({"orders.placed.v1"})
@@ -129,6 +131,18 @@ async def test_an_id_stored_with_other_content_is_refused_and_its_receipt_untouc
 
 async def test_handing_over_again_is_absorbed_whatever_became_of_the_receipt(ready: AsyncEngine) -> None:
     message = (await fill(ready, 1))[0]
+    with recorded_telemetry() as recorded:
+        await _hand_over_twice(ready, message)
+    assert await receipts(ready) == {(message.id, name, "processed"): 1 for name in ("billing", "shipping")}
+    counted = [
+        (point.attributes["consumer"], point.value)
+        for point in recorded.points()
+        if point.metric == "messaging.operations" and point.attributes["outcome"] == "duplicate"
+    ]
+    assert sorted(counted) == [("billing", 1), ("shipping", 1)]
+
+
+async def _hand_over_twice(ready: AsyncEngine, message: Message) -> None:
     async with running(local_relay(ready)):
         await eventually(lambda: all_published(ready, 1))
         await run_step(
@@ -136,7 +150,6 @@ async def test_handing_over_again_is_absorbed_whatever_became_of_the_receipt(rea
         )
         await run_step(ready, lambda c: OutboxStore(outbox).schedule_again(c, message))
         await eventually(lambda: all_published(ready, 1))
-    assert await receipts(ready) == {(message.id, name, "processed"): 1 for name in ("billing", "shipping")}
 
 
 async def test_when_the_settlement_fails_no_receipt_is_kept(ready: AsyncEngine) -> None:
