@@ -32,25 +32,7 @@ def add_inbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
     table = Table(
         "inbox_receipt",
         metadata,
-        Column("message_id", ExactUuid(), primary_key=True),
-        Column("consumer", ExactText(200), primary_key=True),
-        Column("contract_name", ExactText(200), nullable=False),
-        Column("contract_version", Integer(), nullable=False),
-        Column("occurred_at", InstantTicks(), nullable=False),
-        Column("payload", ExactLongText(), nullable=False),
-        Column("correlation_id", ExactText(200)),
-        Column("traceparent", ExactText(128)),
-        Column("tracestate", ExactText(512)),
-        Column("state", ExactText(16), nullable=False),
-        Column("lease_token", ExactUuid()),
-        Column("lease_expires_at", UtcDateTime()),
-        Column("attempt_count", Integer(), nullable=False, default=0),
-        Column("claim_count", Integer(), nullable=False, default=0),
-        Column("next_attempt_at", UtcDateTime()),
-        Column("received_at", UtcDateTime(), nullable=False),
-        Column("completed_at", UtcDateTime()),
-        Column("error_code", ExactText(64)),
-        Column("error_detail", ExactText(1000)),
+        *_columns(),
         schema=schema,
         mysql_engine="InnoDB",
         mysql_charset="utf8mb4",
@@ -71,6 +53,30 @@ def add_inbox_table(metadata: MetaData, *, schema: str | None = None) -> Table:
     )
     metadata.info[_INFO_KEY] = table.key
     return table
+
+
+def _columns() -> list[Column[Any]]:
+    return [
+        Column("message_id", ExactUuid(), primary_key=True),
+        Column("consumer", ExactText(200), primary_key=True),
+        Column("contract_name", ExactText(200), nullable=False),
+        Column("contract_version", Integer(), nullable=False),
+        Column("occurred_at", InstantTicks(), nullable=False),
+        Column("payload", ExactLongText(), nullable=False),
+        Column("correlation_id", ExactText(200)),
+        Column("traceparent", ExactText(128)),
+        Column("tracestate", ExactText(512)),
+        Column("state", ExactText(16), nullable=False),
+        Column("lease_token", ExactUuid()),
+        Column("lease_expires_at", UtcDateTime()),
+        Column("attempt_count", Integer(), nullable=False, default=0),
+        Column("claim_count", Integer(), nullable=False, default=0),
+        Column("next_attempt_at", UtcDateTime()),
+        Column("received_at", UtcDateTime(), nullable=False),
+        Column("completed_at", UtcDateTime()),
+        Column("error_code", ExactText(64)),
+        Column("error_detail", ExactText(1000)),
+    ]
 
 
 def inbox_table(metadata: MetaData) -> Table:

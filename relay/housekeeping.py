@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -43,38 +44,7 @@ class Housekeeping:
         self.diagnostics = Diagnostics(
             engine, outbox, inbox, provider=provider, broker=broker, consumers=consumers
         )
-        owner = owner_name()
-        every, sampled = self._options.retention_interval_seconds, self._options.diagnostics_interval_seconds
-        self.chores = (
-            Chore(
-                engine,
-                leases,
-                name="retention of the outbox",
-                owner=owner,
-                interval_seconds=every,
-                work=self._clean_outbox,
-                stop=self._stop,
-            ),
-            Chore(
-                engine,
-                leases,
-                name="retention of the inbox",
-                owner=owner,
-                interval_seconds=every,
-                work=self._clean_inbox,
-                stop=self._stop,
-            ),
-            Chore(
-                engine,
-                leases,
-                name="diagnostics",
-                owner=owner,
-                interval_seconds=sampled,
-                work=self.diagnostics.sample,
-                stood_down=self.diagnostics.clear,
-                stop=self._stop,
-            ),
-        )
+        self.chores = self._chores(leases)
 
     @property
     def health(self) -> tuple[LoopHealth, ...]:
@@ -89,6 +59,21 @@ class Housekeeping:
     def stop(self) -> None:
         """End after the batch in hand, and give the leases up so that others follow at once."""
         self._stop.request()
+
+    def _chores(self, leases: LeaseStore) -> tuple[Chore, ...]:
+        options = self._options
+        chore = partial(Chore, self._engine, leases, owner=owner_name(), stop=self._stop)
+        cleaning = partial(chore, interval_seconds=options.retention_interval_seconds)
+        return (
+            cleaning(name="retention of the outbox", work=self._clean_outbox),
+            cleaning(name="retention of the inbox", work=self._clean_inbox),
+            chore(
+                name="diagnostics",
+                interval_seconds=options.diagnostics_interval_seconds,
+                work=self.diagnostics.sample,
+                stood_down=self.diagnostics.clear,
+            ),
+        )
 
     async def _run_all(self) -> None:
         await asyncio.gather(*(supervise(chore.run, chore.health, self._stop) for chore in self.chores))
