@@ -23,12 +23,14 @@ class Ears(Protocol):
 
     async def listen(self, channels: Collection[str]) -> None:
         """Begin to listen."""
+        ...
 
     async def hear(self, timeout_seconds: float) -> list[tuple[str, str]]:
         """The (channel, payload) pairs that have come, waiting for the first; empty after the timeout.
 
         Raises ListenerClosedError, or the driver's error, when the connection is gone.
         """
+        ...
 
 
 async def ears_of(connection: AsyncConnection) -> Ears:

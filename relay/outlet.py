@@ -16,24 +16,30 @@ class Outlet(Protocol):
     @property
     def provider(self) -> str:
         """The value of the attribute `provider` in metrics and spans."""
+        ...
 
     async def check(self) -> None:
         """Raises BrokerUnavailableError (or OSError) while nothing can be sent."""
+        ...
 
     async def send(self, messages: Sequence[Message]) -> Sequence[PublishResult]:
         """One verdict per message, in their order; see `relay.broker.Publisher.publish`."""
+        ...
 
     def hand_over(self, connection: Connection, messages: Sequence[Message]) -> Mapping[UUID, PublishResult]:
         """Write what must commit together with the settlement of confirmed messages.
 
         Returns a verdict for each message that is, after all, not to be published.
         """
+        ...
 
     def handed_over(self) -> None:
         """Told after the commit of a hand-over; does no I/O."""
+        ...
 
     async def close(self) -> None:
         """Close connections; a batch in hand is finished first, within the confirm timeout."""
+        ...
 
 
 class BrokerOutlet:

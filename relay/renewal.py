@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -33,7 +33,8 @@ _log: Final = logging.getLogger(__name__)
 class _Held:
     expires_at: float
     until: float
-    tell: Callable[[], object]
+    loop: asyncio.AbstractEventLoop
+    on_lost: Callable[[Any], None]
 
 
 class LeaseKeeper(Generic[Key]):
@@ -71,8 +72,7 @@ class LeaseKeeper(Generic[Key]):
         expires_at = claimed_at + self._lease_seconds
         with self._lock:
             for key in keys:
-                tell = partial(loop.call_soon_threadsafe, on_lost, key)
-                self._leases[key] = _Held(expires_at, until, tell)
+                self._leases[key] = _Held(expires_at, until, loop, on_lost)
             if self._thread is None and not self._closing.is_set():
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
@@ -138,7 +138,7 @@ class LeaseKeeper(Generic[Key]):
                 held = self._leases.pop(key, None)
             if held is not None:
                 with contextlib.suppress(RuntimeError):  # the owner's loop has ended, nobody to tell
-                    held.tell()
+                    held.loop.call_soon_threadsafe(held.on_lost, key)
 
     async def _renew_due(self, source: AsyncEngine) -> None:
         now = time.monotonic()
