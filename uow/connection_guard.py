@@ -53,7 +53,9 @@ def let_go(guard: SessionGuard) -> None:
         uncover(connection, (_GUARD, *_REFUSED))
 
 
-def _refuse(guard: SessionGuard, error: Callable[[], TransactionOwnedError]) -> None:
+def _refuse(
+    guard: SessionGuard, error: Callable[[], TransactionOwnedError], *_arguments: Any, **_options: Any
+) -> None:
     guard.refuse(error())
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 
-def cover(target: Any, verb: str, before: Callable[[], None]) -> None:
-    """From now on `target.verb(...)` first calls `before()`, which may raise."""
+def cover(target: Any, verb: str, before: Callable[..., None]) -> None:
+    """From now on `target.verb(...)` first calls `before(...)` with the same arguments; it may raise."""
     original = getattr(target, verb)
 
     @functools.wraps(original)
     def covered(*arguments: Any, **options: Any) -> Any:
-        before()
+        before(*arguments, **options)
         return original(*arguments, **options)
 
     setattr(target, verb, covered)

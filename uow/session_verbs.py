@@ -10,6 +10,7 @@ from uow.connection_guard import put_under_guard
 from uow.covered_verb import cover, uncover
 from uow.session_guard import SessionGuard
 from uow.unit_errors import (
+    ForeignBeginError,
     ForeignCloseError,
     ForeignCommitError,
     ForeignRollbackError,
@@ -51,7 +52,7 @@ def guard_session(session: Session, guard: SessionGuard) -> None:
         if hasattr(root, verb):
             cover(root, verb, refuse)
     for verb in _OWNER_ONLY:
-        cover(session, verb, guard.require_owner)
+        cover(session, verb, functools.partial(_require_owner, guard))
     for verb in _FLUSHES:
         _cover_flush(session, verb, guard)
     cover(session, _BEGINS, functools.partial(_begins, session, guard))
@@ -83,12 +84,28 @@ def _cover_flush(session: Session, verb: str, guard: SessionGuard) -> None:
     setattr(session, verb, covered)
 
 
-def _refuse(guard: SessionGuard, verb: str, error: type[TransactionOwnedError], advice: str) -> None:
+def _refuse(
+    guard: SessionGuard,
+    verb: str,
+    error: type[TransactionOwnedError],
+    advice: str,
+    *_arguments: Any,
+    **_options: Any,
+) -> None:
     guard.refuse(error(f"{verb}() on the session of a unit of work is refused; {advice}"))
 
 
-def _begins(session: Session, guard: SessionGuard) -> None:
+def _require_owner(guard: SessionGuard, *_arguments: Any, **_options: Any) -> None:
     guard.require_owner()
+
+
+def _begins(session: Session, guard: SessionGuard, nested: bool = False) -> None:
+    guard.require_owner()
+    if not nested and session.in_transaction():
+        raise ForeignBeginError(
+            "the unit of work has begun the transaction of this session already; remove the call, or use "
+            "`async with session.begin_nested():` for a part that may fail by itself"
+        )
     guard.savepoints.watch(session)
 
 

@@ -47,6 +47,10 @@ class TransactionOwnedError(FixTheCodeError):
     """Business code tried to end the transaction that the unit of work owns; the unit is rollback-only."""
 
 
+class ForeignBeginError(FixTheCodeError):
+    """Business code tried to begin a transaction; remove the call, or use `session.begin_nested()`."""
+
+
 class ForeignCommitError(TransactionOwnedError):
     """Business code tried to commit; remove the call, the outermost block of the unit commits."""
 

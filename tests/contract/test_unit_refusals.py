@@ -27,6 +27,7 @@ from tests.support.unit_of_work import (
 from tests.support.waiting import eventually
 from uow import (
     AutocommitError,
+    ForeignBeginError,
     ForeignCloseError,
     ForeignCommitError,
     ForeignRollbackError,
@@ -150,6 +151,17 @@ async def test_ending_the_transaction_inside_a_savepoint_is_refused_as_well(
                     await use(unit.session)
         assert await stored(ready, Order) == [], how
         assert await eventually(lambda: nothing_open_on_server(ready, ready)), how
+
+
+async def test_beginning_again_is_refused_and_harms_nothing(
+    ready: AsyncEngine, unit: SelfManagedUnitOfWork
+) -> None:
+    async with unit:
+        unit.session.add(Order(id=1))
+        with pytest.raises(ForeignBeginError, match="begin_nested"):
+            async with unit.session.begin():
+                raise AssertionError("not reached")
+    assert await stored(ready, Order) == [1]
 
 
 async def test_a_connection_that_the_code_invalidates_is_no_commit(
