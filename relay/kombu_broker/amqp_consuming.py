@@ -1,6 +1,8 @@
 """Consuming from RabbitMQ on kombu's event loop."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from kombu.asynchronous import Hub
@@ -10,10 +12,11 @@ from relay.kombu_broker.acknowledgement import OutstandingTags
 from relay.kombu_broker.amqp_link import AmqpLink
 from relay.kombu_broker.arrival import amqp_delivery
 from relay.kombu_broker.connection import Connector
-from relay.kombu_broker.fault import FAULTS, lost
+from relay.kombu_broker.fault import FAULTS, ConnectionLost, lost
 from relay.kombu_broker.wake_pipe import WakePipe
 
 _BEAT_SECONDS: Final = 1.0
+_QUORUM_FLUSH_SECONDS: Final = 0.1
 
 
 class AmqpConsuming:
@@ -35,19 +38,23 @@ class AmqpConsuming:
         self._outstanding = OutstandingTags()
         self._arrived: list[Delivery] = []
         self._stopping = False
+        self._torn = False
+        self._acknowledged_since_cancel = False
+        self._quorum = connector.options.quorum_queues
         self._link = AmqpLink(connector, name)
         self._hub: Any = Hub()
         try:
-            self._hub.propagate_errors = FAULTS
-            self._channel = self._link.channel()
-            self._channel.basic_qos(0, prefetch, False)
-            self._tag = self._channel.basic_consume(queue, callback=self._on_message)
-            self._hub.add_reader(self._link.fileno(), self._on_readable)
-            self._hub.add_reader(wake.fileno(), wake.drain)
-            self._hub.call_repeatedly(_BEAT_SECONDS, self._link.beat)
-        except FAULTS as error:
+            with self._losing():
+                self._hub.propagate_errors = FAULTS
+                self._channel = self._link.channel()
+                self._channel.basic_qos(0, prefetch, False)
+                self._tag = self._channel.basic_consume(queue, callback=self._on_message)
+                self._hub.add_reader(self._link.fileno(), self._on_readable)
+                self._hub.add_reader(wake.fileno(), wake.drain)
+                self._hub.call_repeatedly(_BEAT_SECONDS, self._link.beat)
+        except ConnectionLost:
             self.close()
-            raise lost(error) from None
+            raise
 
     @property
     def healthy(self) -> bool:
@@ -57,17 +64,19 @@ class AmqpConsuming:
     def wait(self) -> None:
         """One turn of the event loop; deliveries that came together are handed over together."""
         try:
-            self._hub.run_once()
-        except FAULTS as error:
-            raise lost(error) from None
+            with self._losing():
+                self._hub.run_once()
         finally:
             self._hand_over()
 
     def settle(self, settlements: Sequence[tuple[Any, Disposition]]) -> None:
         """Reject and return first, so that an acknowledgement up to a tag covers none of them."""
+        first_words: dict[Any, Disposition] = {}
+        for tag, disposition in settlements:
+            first_words.setdefault(tag, disposition)
         acknowledged = []
-        try:
-            for tag, disposition in settlements:
+        with self._losing():
+            for tag, disposition in first_words.items():
                 if disposition is Disposition.ACKNOWLEDGE:
                     acknowledged.append(tag)
                 elif self._outstanding.take(tag):
@@ -77,22 +86,47 @@ class AmqpConsuming:
                 self._channel.basic_ack(plan.up_to, multiple=True)
             for tag in plan.single:
                 self._channel.basic_ack(tag)
-        except FAULTS as error:
-            raise lost(error) from None
+        self._acknowledged_since_cancel |= bool(acknowledged)
 
     def stop(self) -> None:
         """Cancel the consumer; what was under way when the broker heard it is returned."""
         self._stopping = True
-        try:
-            self._channel.basic_cancel(self._tag)
-        except FAULTS as error:
-            raise lost(error) from None
+        self._cancel()
         self._hand_over()
 
     def close(self) -> None:
         """Close the connection; the broker takes back what is not settled."""
+        if not self._torn:
+            with contextlib.suppress(ConnectionLost):
+                self._flush_acknowledgements()
         self._hub.close()
         self._link.close()
+
+    def _flush_acknowledgements(self) -> None:
+        """See that the queue has the acknowledgements before the channel goes.
+
+        RabbitMQ hands those of a quorum queue on in portions, and forgets what waits when the channel
+        closes; two thirds of 200 were seen to come again. Cancelling is answered by the queue itself, after
+        all that was sent before. When that has been done already, only time is left.
+        """
+        if not self._stopping:
+            self._stopping = True
+            self._cancel()
+        elif self._quorum and self._acknowledged_since_cancel:
+            time.sleep(_QUORUM_FLUSH_SECONDS)
+
+    def _cancel(self) -> None:
+        with self._losing():
+            self._channel.basic_cancel(self._tag)
+        self._acknowledged_since_cancel = False
+
+    @contextlib.contextmanager
+    def _losing(self) -> Iterator[None]:
+        try:
+            yield
+        except FAULTS as error:
+            self._torn = True
+            raise lost(error) from None
 
     def _on_readable(self) -> None:
         self._link.read(0.0)

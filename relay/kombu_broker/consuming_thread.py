@@ -126,6 +126,7 @@ class ConsumingThread:
             if self._stop_requested and not stopped:
                 stopped = True
                 consuming.stop()
+                self.healthy = False
                 finish(self._stopped)
             self.healthy = consuming.healthy
             consuming.wait()
