@@ -16,10 +16,12 @@ class IntegrationEvent(Protocol):
     @property
     def id(self) -> UUID:
         """The identity of this event; the same identity is the same event, for ever."""
+        ...
 
     @property
     def occurred_at(self) -> UtcInstant:
         """When it happened in the business, exact to 100 ns."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,12 +30,15 @@ class Participant(Protocol):
 
     def accepts(self, item: object) -> bool:
         """Whether this participant is the one that stages `item`."""
+        ...
 
     def stage(self, item: Any, **options: Any) -> Staged:
         """Check and serialize `item` now; no I/O. Raises the participant's own errors naming the field."""
+        ...
 
     def conflict(self, staged: Staged, earlier: Staged) -> Exception:
         """The error for two staged things with one key and different content."""
+        ...
 
     def write(self, connection: Connection, staged: Sequence[Staged]) -> str | None:
         """Write all in a constant number of statements; called once, just before COMMIT.
@@ -43,6 +46,8 @@ class Participant(Protocol):
         Returns the database's transaction id when an insert could ask for it on its way (else None).
         Raises a conflict error when a stored thing has the same key and other content.
         """
+        ...
 
     def committed(self, staged: Sequence[Staged]) -> None:
         """Told after COMMIT, for wake-ups and counters. What it raises is logged and changes nothing."""
+        ...

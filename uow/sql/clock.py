@@ -16,9 +16,11 @@ class OperationalClock(Protocol):
 
     def now(self) -> ColumnElement[datetime]:
         """The present, the same throughout one statement."""
+        ...
 
     def after(self, seconds: float) -> ColumnElement[datetime]:
         """The present plus `seconds` (may be negative), exact to the millisecond at least."""
+        ...
 
 
 class DatabaseClock:
