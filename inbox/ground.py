@@ -32,7 +32,7 @@ class Ground:
         return and_(
             has_lease(connection, self.table, leases),
             columns.state == ReceiptState.PROCESSING.value,
-            columns.lease_expires_at > self.clock.now(),
+            columns.lease_expires_at > unforeseen(self.clock.now()),
         )
 
     def due(self) -> ColumnElement[bool]:
