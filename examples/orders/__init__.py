@@ -1,0 +1,1 @@
+"""A small order service: orders are placed, billed and shipped by separate processes."""

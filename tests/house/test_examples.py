@@ -1,0 +1,51 @@
+"""Every example runs by itself on SQLite and prints what it promises."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.house.programs import run_python
+from tests.house.source import ROOT
+
+PRINTED = {
+    "nested_units.py": """\
+one commit for two nested blocks: 2 accounts, 2 events
+the caller hides the failure of the second account ...
+... but half an operation is never kept: an account needs a name
+still: 2 accounts, 2 events
+""",
+    "retry_with_stable_identity.py": """\
+first attempt, the answer is lost: 1 event
+second attempt, same identity and content: 1 event
+same identity, other content: EventConflictError
+nothing was changed: 1 event
+""",
+    "two_contexts.py": """\
+both commit: 1 x sales.sold | 1 x stock.counted
+the sale fails after the stock is committed: 1 x sales.sold | 2 x stock.counted
+an event of the other context is refused: UnregisteredEventError
+""",
+    "fastapi_service.py": """\
+201 {'number': 1}
+409 {'detail': 'there is such a book already'}
+1 event waits for the relay; kombu loaded: False
+""",
+    "retry_after.py": """\
+attempt 1: the bank is closed, again in 0.2 s
+attempt 2: the bank is closed, again in 0.2 s
+attempt 3: paid 100
+payment of 100: processed after 3 attempts
+attempt 1: a payment of 0 makes no sense, rejected
+payment of 0: dead_lettered after 1 attempt
+""",
+}
+
+
+@pytest.mark.parametrize("name", sorted(PRINTED))
+def test_an_example_prints_what_it_promises(name: str, tmp_path: Path) -> None:
+    assert run_python(str(ROOT / "examples" / name), directory=tmp_path) == PRINTED[name]
+
+
+def test_no_example_is_forgotten_here() -> None:
+    files = {path.name for path in (ROOT / "examples").glob("*.py")} - {"__init__.py"}
+    assert files == set(PRINTED)
