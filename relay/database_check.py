@@ -15,6 +15,7 @@ from uow.errors import TryAgainError
 from uow.sql.sqlite import BEGIN_OPTION, sqlite_file
 
 _CONNECT_SECONDS: Final = 10.0
+_ANSWER_SECONDS: Final = 30.0
 
 
 class DatabaseUnavailableError(TryAgainError):
@@ -79,7 +80,11 @@ class DatabaseCheck:
             # Drivers raise anything here, wrapped by SQLAlchemy or not; all of it means the same.
             raise self._unavailable(describe_error(error)) from error
         try:
-            yield connection
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                yield connection
+        except TimeoutError:
+            await connection.invalidate()
+            raise self._unavailable(f"no answer within {_ANSWER_SECONDS:g} s") from None
         finally:
             await connection.close()
 

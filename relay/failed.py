@@ -19,7 +19,7 @@ from relay.failed_message import (
 )
 from relay.failed_step import FailedSteps
 from relay.failure_id import FailureId
-from relay.operation import OperationLog, OperationResult
+from relay.operation import Operation, OperationLog, OperationResult
 from uow.contracts import Contracts
 from uow.sql.sqlite import BEGIN_OPTION
 from uow.sql.step import run_step
@@ -137,6 +137,12 @@ class FailedMessages:
         return await run_step(
             self._engine, lambda c: self._steps.discard(c, failure, operator=operator, reason=reason)
         )
+
+    async def operations(self, *, limit: int = 100) -> tuple[Operation, ...]:
+        """What operators did to messages and dead queues, the newest first; `limit` is 1 to 1000."""
+        if not 1 <= limit <= LIST_LIMIT:
+            raise ValueError(f"limit must be between 1 and {LIST_LIMIT}, not {limit}")
+        return tuple(await run_step(self._reading, lambda c: self._list.operations(c, limit)))
 
     async def _each(self, wanted: FailedFilter) -> AsyncIterator[FailedMessage]:
         cursor: str | None = None

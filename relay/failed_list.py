@@ -53,6 +53,10 @@ class FailedList:
             case _:
                 assert_never(failure.kind)
 
+    def operations(self, connection: Connection, limit: int) -> list[Operation]:
+        """The newest operations on whatever."""
+        return self._operations.recent(connection, limit=limit)
+
     def _events(
         self, connection: Connection, wanted: FailedFilter, positions: Positions, limit: int
     ) -> list[FailedMessage]:

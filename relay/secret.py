@@ -14,8 +14,10 @@ _URL_PASSWORD: Final = re.compile(
 _NAMED_SECRET: Final = re.compile(
     r"(?P<name>\b[\w\-]*(?:password|passwd|pwd|secret|token|access_key))=[^&\s'\"]+", re.IGNORECASE
 )
-# SQLSTATE classes whose messages quote the values of a row.
+# What says that the message quotes the values of a row: SQLSTATE classes, and numbers of MySQL for drivers
+# that do not tell the state (duplicate entry, wrong or truncated value, value out of range).
 _VALUE_STATES: Final = ("22", "23")
+_VALUE_NUMBERS: Final = frozenset({1062, 1264, 1265, 1292, 1366, 1406, 1411, 1525, 1586, 3140})
 
 
 def mask_secrets(text: str) -> str:
@@ -50,6 +52,8 @@ def _quotes_values(driver_error: BaseException) -> bool:
     state = getattr(driver_error, "sqlstate", None)
     if isinstance(state, str):
         return state.startswith(_VALUE_STATES)
+    if driver_error.args and driver_error.args[0] in _VALUE_NUMBERS:
+        return True
     return type(driver_error).__name__ in {"IntegrityError", "DataError"}
 
 

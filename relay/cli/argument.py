@@ -30,11 +30,11 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 def parse_moment(text: str) -> datetime:
     """An aware moment from ISO 8601 text (UTC unless it names an offset) or an age such as `90m` or `7d`."""
-    if match := _AGE.fullmatch(text):
-        return datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
     try:
+        if match := _AGE.fullmatch(text):
+            return datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
         moment = datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise typer.BadParameter(
             "expected 2026-01-31, 2026-01-31T10:00:00Z or an age such as 90m, 2h, 7d"
         ) from None

@@ -80,7 +80,8 @@ def tell(error: Exception, screen: Screen) -> ExitCode:
 
         screen.error(code, f"{describe_error(error)}\n{exception_text(error)}")
     else:
-        screen.error(code, describe_error(error))
+        text = str(error) if isinstance(error, ForeignModuleError) else describe_error(error)
+        screen.error(code, text)
     return code
 
 

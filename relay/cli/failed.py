@@ -18,7 +18,7 @@ from relay.cli.failed_choice import (
     VersionOption,
     chosen,
 )
-from relay.cli.failed_view import show_detail, show_page
+from relay.cli.failed_view import show_detail, show_history, show_page
 from relay.cli.screen import Screen
 
 commands = typer.Typer(no_args_is_help=True, help="Messages that were given up: list, show, replay, discard.")
@@ -62,6 +62,23 @@ def list_failed(
     async def work(loaded: App, screen: Screen) -> ExitCode:
         await loaded.check_database()
         show_page(await loaded.failed.list(wanted, cursor=cursor, limit=limit), screen)
+        return ExitCode.DONE
+
+    run_command(app, work, json=json)
+
+
+@commands.command("history", epilog=examples("selfmanaged failed history shop:app --limit 20"))
+def history(
+    *,
+    app: AppArgument,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    json: JsonOption = False,
+) -> None:
+    """What operators did: replays, discards, and what they did to dead queues; the newest first."""
+
+    async def work(loaded: App, screen: Screen) -> ExitCode:
+        await loaded.check_database()
+        show_history(await loaded.failed.operations(limit=limit), screen)
         return ExitCode.DONE
 
     run_command(app, work, json=json)

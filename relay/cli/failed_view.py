@@ -1,10 +1,12 @@
 """How failed messages look, to people and to programs."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from relay.cli.screen import Screen, as_rows
 from relay.failed_message import FailedDetail, FailedMessage, FailedPage
+from relay.failure_id import FailureId, FailureKind
 from relay.operation import Operation
 
 
@@ -63,6 +65,49 @@ def show_detail(detail: FailedDetail, screen: Screen) -> None:
         )
 
 
+def show_history(operations: Sequence[Operation], screen: Screen) -> None:
+    """What operators did, newest first."""
+    screen.document({"operations": [_operation_document(each) for each in operations]})
+    screen.table(
+        ["Operation", "On", "Messages", "By", "At", "Result", "Reason"],
+        [
+            (
+                each.kind.value,
+                _target(each),
+                each.message_count,
+                each.operator,
+                moment_text(each.occurred_at),
+                each.result.value,
+                _why(each),
+            )
+            for each in operations
+        ],
+        whole=["On", "At"],
+    )
+    if not operations:
+        screen.line("Nothing has been done yet.")
+
+
+def _target(operation: Operation) -> str:
+    """A failure id, or the dead queue of a consumer."""
+    if operation.message_id is None:
+        return f"dead queue of {operation.consumer}"
+    return str(FailureId(FailureKind(operation.queue), operation.message_id, operation.consumer))
+
+
+def _operation_document(operation: Operation) -> dict[str, Any]:
+    return {
+        "at": operation.occurred_at,
+        "operation": operation.kind.value,
+        "on": _target(operation),
+        "messages": operation.message_count,
+        "operator": operation.operator,
+        "result": operation.result.value,
+        "reason": operation.reason,
+        "detail": operation.detail,
+    }
+
+
 def _why(operation: Operation) -> str | None:
     return operation.reason or operation.detail
 
@@ -82,17 +127,7 @@ def _detail_document(detail: FailedDetail) -> dict[str, Any]:
         "next_attempt_at": detail.next_attempt_at,
         "error_code": detail.error_code,
         "error_detail": detail.error_detail,
-        "operations": [
-            {
-                "at": each.occurred_at,
-                "operation": each.kind.value,
-                "operator": each.operator,
-                "result": each.result.value,
-                "reason": each.reason,
-                "detail": each.detail,
-            }
-            for each in detail.operations
-        ],
+        "operations": [_operation_document(each) for each in detail.operations],
     }
 
 

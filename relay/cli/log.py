@@ -29,14 +29,14 @@ def configure_logging(level: str, console: Console, *, json: bool) -> None:
 
 
 def exception_text(error: BaseException) -> str:
-    """A traceback in which each error is described without statement, parameters and passwords."""
+    """A traceback, the first cause first; errors in words without statement, parameters and passwords."""
     parts: list[str] = []
     current: BaseException | None = error
     while current is not None and len(parts) < 8:
         frames = "".join(traceback.format_tb(current.__traceback__))
         parts.append(mask_secrets(f"{frames}{describe_error(current)}"))
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-    return "\n\nthe error above followed from this one ^\n\n".join(reversed(parts)) if parts else ""
+    return "\nwhich led to:\n".join(reversed(parts))
 
 
 class _JsonHandler(logging.Handler):

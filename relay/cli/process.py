@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -19,7 +20,7 @@ from relay.cli.stop_signal import stop_on_signal
 from relay.health_server import HealthServer
 from relay.settings import LogLevel, read_settings
 
-Work = Callable[[App, asyncio.Event], Awaitable[None]]
+_log: Final = logging.getLogger(__name__)
 
 
 HealthPortOption = Annotated[
@@ -164,18 +165,20 @@ def _run(
 async def _running(
     app: App, screen: Screen, what: str, health_port: int | None, health_host: str | None
 ) -> AsyncIterator[asyncio.Event]:
+    tell = _log.info if screen.json else screen.note
+
     def on_first(number: signal.Signals) -> None:
         app.health.stop()
-        screen.note(f"{number.name}: stopping gracefully; once more ends at once")
+        tell(f"{number.name}: stopping gracefully; once more ends at once")
 
     async with contextlib.AsyncExitStack() as stack:
         if health_port is not None:
             server = await stack.enter_async_context(
                 HealthServer(app.health, port=health_port, host=health_host)
             )
-            screen.note(f"health on port {server.port}: /livez /readyz")
+            tell(f"health on port {server.port}: /livez /readyz")
         stop = stack.enter_context(stop_on_signal(on_first))
         names = ", ".join(consumer.name for consumer in app.consumers) or "none"
-        screen.note(f"{what} of {app.database_display}, broker {app.broker_display}, consumers {names}")
+        tell(f"{what} of {app.database_display}, broker {app.broker_display}, consumers {names}")
         yield stop
-        screen.note("stopped")
+        tell("stopped")
