@@ -1,5 +1,6 @@
 """Fixtures that all suites share."""
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -32,3 +33,10 @@ async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
     """An engine on that database."""
     async with engine_for(database_url) as engine:
         yield engine
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for each reason to skip, such as a server that is away, with the number of tests."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    for reason, count in Counter(str(report.longrepr[2]) for report in skipped).most_common():
+        terminalreporter.write_line(f"skipped {count} tests: {reason.removeprefix('Skipped: ')}", yellow=True)
