@@ -1,6 +1,7 @@
 """Options of the outbox."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,10 +38,10 @@ class OutboxOptions:
 
     def __post_init__(self) -> None:
         _whole_number("batch_size", self.batch_size, 1, BATCH_LIMIT)
-        _seconds("lease_seconds", self.lease_seconds, "be at least 1", self.lease_seconds >= 1)
+        _seconds("lease_seconds", self.lease_seconds, "be at least 1", lambda value: value >= 1)
         _whole_number("max_retry_attempts", self.max_retry_attempts, 0, 100)
         retention = self.published_retention_seconds
-        _seconds("published_retention_seconds", retention, "be positive", retention > 0)
+        _seconds("published_retention_seconds", retention, "be positive", lambda value: value > 0)
         _whole_number("isolate_after", self.isolate_after, 1, 100)
         _whole_number("maximum_body_bytes", self.maximum_body_bytes, 1, None)
 
@@ -59,6 +60,6 @@ def _whole_number(option: str, value: int, least: int, most: int | None) -> None
         raise OutboxOptionError(f"{option} must {rule}, not {value!r}")
 
 
-def _seconds(option: str, value: float, rule: str, holds: bool) -> None:
-    if type(value) not in {int, float} or not math.isfinite(value) or not holds:
+def _seconds(option: str, value: float, rule: str, holds: Callable[[float], bool]) -> None:
+    if type(value) not in {int, float} or not math.isfinite(value) or not holds(value):
         raise OutboxOptionError(f"{option} must {rule}, not {value!r}")
