@@ -124,13 +124,14 @@ class App:
         """A new unit of work on this application's database; one per request, message or job."""
         return self._ground.unit_of_work()
 
-    async def run_relay(self, stop: asyncio.Event | None = None) -> None:
+    async def run_relay(self, stop: asyncio.Event | None = None, *, relays: int = 1) -> None:
         """Publish what the outbox holds until `stop` is set (or the task is cancelled).
 
-        Raises, before anything runs, DatabaseUnavailableError, SchemaError, TopologyError (run
+        relays: how many relays share the work in this process (1 to 64); each has its own connection to the
+        broker. Raises, before anything runs, DatabaseUnavailableError, SchemaError, TopologyError (run
         `selfmanaged topology declare`), or NothingToRunError; a broker that is away is waited for.
         """
-        await self._run(Process(self._ground, relay=True, consumers=False), stop)
+        await self._run(Process(self._ground, relays=relays, consumers=False), stop)
 
     async def run_consumers(
         self, stop: asyncio.Event | None = None, *, only: Collection[str] | None = None
@@ -139,14 +140,14 @@ class App:
 
         Raises as `run_relay` does.
         """
-        await self._run(Process(self._ground, relay=False, consumers=True, only=only), stop)
+        await self._run(Process(self._ground, relays=0, consumers=True, only=only), stop)
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Relay and consumers in one process, until `stop` is set; an App without consumers only relays.
 
         Raises as `run_relay` does.
         """
-        await self._run(Process(self._ground, relay=True, consumers=bool(self.consumers)), stop)
+        await self._run(Process(self._ground, relays=1, consumers=bool(self.consumers)), stop)
 
     async def check_database(self) -> None:
         """Raises DatabaseUnavailableError, or SchemaError when our tables are missing or differ."""
@@ -210,13 +211,15 @@ class App:
         await self.check_database()
         await self._prepare_topology()
         stopping = stop or asyncio.Event()
-        self.health.start(process.probes)
+        probes = process.probes
+        self.health.start(probes)
         unready = asyncio.create_task(self._be_unready_after(stopping))
         try:
             await run_components(process.components, stopping)
         finally:
             unready.cancel()
             self.health.stop()
+            self.health.end(probes)
 
     async def _be_unready_after(self, stop: asyncio.Event) -> None:
         await stop.wait()

@@ -70,17 +70,21 @@ class Health:
 
     def __init__(self, probes: Sequence[Probe] = ()) -> None:
         self._probes = tuple(probes)
-        self._running: tuple[Probe, ...] = ()
+        self._running: list[Sequence[Probe]] = []
         self._stopping = False
         self._looking = asyncio.Lock()
         self._report = HealthReport(())
         self._looked_at = float("-inf")
 
     def start(self, probes: Sequence[Probe]) -> None:
-        """Loops begin to run: look at these too, instead of those of an earlier run."""
-        self._running = tuple(probes)
+        """Loops begin to run: look at these too, until `end`."""
+        self._running.append(probes)
         self._stopping = False
         self._looked_at = float("-inf")
+
+    def end(self, probes: Sequence[Probe]) -> None:
+        """Loops have ended: look at what was given to `start` no longer."""
+        self._running.remove(probes)
 
     def stop(self) -> None:
         """Be unready from now on, whatever the probes say: the process is stopping."""
@@ -92,7 +96,7 @@ class Health:
             return HealthReport((HealthCheck("process", Readiness.UNREADY, "stopping"),))
         async with self._looking:
             if time.monotonic() - self._looked_at >= CACHE_SECONDS:
-                probes = (*self._probes, *self._running)
+                probes = [*self._probes, *(probe for probes in self._running for probe in probes)]
                 self._report = HealthReport(tuple(await asyncio.gather(*map(_look, probes))))
                 self._looked_at = time.monotonic()
             return self._report

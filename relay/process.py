@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 from inbox.handlers import Consumer
 from inbox.participant import ReceiptParticipant
@@ -29,6 +30,9 @@ from uow.participant import Participant
 from uow.sql.lease import LeaseStore, lease_table
 from uow.unit import SelfManagedUnitOfWork
 from uow.wakeup import INBOX_CHANNEL, OUTBOX_CHANNEL, CommitSignal
+
+RELAY_LIMIT: Final = 64
+"""No process drives more relays than this."""
 
 
 class NothingToRunError(FixTheCodeError):
@@ -74,22 +78,25 @@ def ground_of(parts: AppParts) -> ProcessGround:
 
 
 class Process:
-    """The loops that one process runs: a relay, the host of some consumers, or both.
+    """The loops that one process runs: relays, the host of some consumers, or both.
 
-    only: host these consumers instead of all. Raises NothingToRunError or UnknownConsumerError.
+    relays: how many (0 to 64). only: host these consumers instead of all. Raises NothingToRunError or
+    UnknownConsumerError.
     """
 
     def __init__(
         self,
         ground: ProcessGround,
         *,
-        relay: bool,
+        relays: int,
         consumers: bool,
         only: Collection[str] | None = None,
     ) -> None:
         self._ground = ground
         hosted = _chosen(ground, only) if consumers else []
-        self._relay = self._make_relay() if relay else None
+        if not 0 <= relays <= RELAY_LIMIT:
+            raise ValueError(f"relays must be between 1 and {RELAY_LIMIT}, not {relays}")
+        self._relays = [self._make_relay(number) for number in range(1, relays + 1)]
         self._host = self._make_host(hosted) if hosted else None
         self._housekeeping = Housekeeping(
             ground.parts.engine,
@@ -109,7 +116,7 @@ class Process:
     @property
     def components(self) -> list[Component]:
         """The loops, to be run side by side."""
-        loops: list[Component | None] = [self._relay, self._host, self._housekeeping, self._listener]
+        loops: list[Component | None] = [*self._relays, self._host, self._housekeeping, self._listener]
         return [loop for loop in loops if loop is not None]
 
     @property
@@ -120,7 +127,7 @@ class Process:
             probes.append(Probe(name="consumers", look=self._require_consumers, otherwise=Readiness.DEGRADED))
         return probes
 
-    def _make_relay(self) -> OutboxRelay:
+    def _make_relay(self, number: int) -> OutboxRelay:
         ground = self._ground
         if ground.parts.broker is None and not ground.parts.bindings:
             raise NothingToRunError(
@@ -133,6 +140,7 @@ class Process:
             self._outlet(),
             wake=ground.committed.local,
             options=ground.parts.options.relay,
+            name=f"relay {number}",
         )
 
     def _outlet(self) -> Outlet:
@@ -155,7 +163,7 @@ class Process:
         )
 
     async def _require_loops(self) -> None:
-        loops: list[LoopHealth] = [] if self._relay is None else [self._relay.health]
+        loops: list[LoopHealth] = [relay.health for relay in self._relays]
         loops += [] if self._host is None else self._host.health
         loops += self._housekeeping.health
         failing = [f"{loop.name} ({loop.last_error})" for loop in loops if loop.failing_since is not None]

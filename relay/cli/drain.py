@@ -13,14 +13,16 @@ from relay.supervision import is_outage
 _LOOK_SECONDS: Final = 0.25
 
 
-async def drain(app: App, stop: asyncio.Event, screen: Screen, *, timeout_seconds: float | None) -> ExitCode:
+async def drain(
+    app: App, stop: asyncio.Event, screen: Screen, *, relays: int, timeout_seconds: float | None
+) -> ExitCode:
     """Relay until no event is pending or in hand, until the timeout, or until `stop` is set.
 
     Events that wait for a retry count as left, so without a timeout this may take as long as their back-off.
     """
     watching = asyncio.create_task(_stop_when_empty(app, stop, screen, timeout_seconds))
     try:
-        await app.run_relay(stop)
+        await app.run_relay(stop, relays=relays)
     finally:
         stop.set()
         with contextlib.suppress(asyncio.CancelledError):

@@ -18,6 +18,7 @@ from relay.cli.log import configure_logging
 from relay.cli.screen import Screen
 from relay.cli.stop_signal import stop_on_signal
 from relay.health_server import HealthServer
+from relay.process import RELAY_LIMIT
 from relay.settings import LogLevel, read_settings
 
 _log: Final = logging.getLogger(__name__)
@@ -61,6 +62,9 @@ def relay(
         float | None,
         typer.Option(min=0, metavar="SECONDS", help="End the drain after this long.", show_default=False),
     ] = None,
+    relays: Annotated[
+        int, typer.Option(min=1, max=RELAY_LIMIT, metavar="NUMBER", help="Relays in this process.")
+    ] = 1,
     health_port: HealthPortOption = None,
     health_host: HealthHostOption = None,
     log_level: LogLevelOption = None,
@@ -78,8 +82,8 @@ def relay(
     async def work(loaded: App, screen: Screen) -> ExitCode:
         async with _running(loaded, screen, "relay", health_port, health_host) as stop:
             if drain:
-                return await drain_outbox(loaded, stop, screen, timeout_seconds=drain_timeout)
-            await loaded.run_relay(stop)
+                return await drain_outbox(loaded, stop, screen, relays=relays, timeout_seconds=drain_timeout)
+            await loaded.run_relay(stop, relays=relays)
             return ExitCode.DONE
 
     _run(app, work, log_level, json=json)

@@ -55,6 +55,24 @@ async def test_what_was_rolled_back_is_never_heard_of(shop: tuple[App, Seen]) ->
     await app.close()
 
 
+async def test_several_relays_in_one_process_share_the_work(shop: tuple[App, Seen]) -> None:
+    app, _ = shop
+    await place(app, *range(50))
+    async with running(lambda stop: app.run_relay(stop, relays=3)):
+        await eventually(lambda: _received(app, 100))
+    with pytest.raises(ValueError, match="relays must be between 1 and 64, not 65"):
+        await app.run_relay(relays=65)
+    await app.close()
+
+
+async def test_relay_and_consumers_run_side_by_side_as_tasks(shop: tuple[App, Seen]) -> None:
+    app, seen = shop
+    async with running(app.run_relay), running(app.run_consumers):
+        await place(app, 1)
+        await eventually(lambda: seen.closed == [1])
+    await app.close()
+
+
 async def test_relay_and_consumers_run_apart(shop: tuple[App, Seen]) -> None:
     app, seen = shop
     await place(app, 1)
