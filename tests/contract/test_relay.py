@@ -39,7 +39,10 @@ from uow.sql.clock import DatabaseClock
 from uow.sql.step import run_step
 from uow.wake import WakeSignal
 
-SMALL = OutboxOptions(batch_size=10, lease_seconds=5)
+SMALL = OutboxOptions(batch_size=10, lease_seconds=30)
+
+# The same on every database, since only loops are at stake.
+ON_ONE_DATABASE = pytest.mark.parametrize("database_kind", ["sqlite"])
 
 
 @pytest.fixture
@@ -85,6 +88,7 @@ async def test_while_one_batch_is_confirmed_the_next_is_claimed_and_the_last_is_
         await eventually(lambda: all_published(ready, 30))
 
 
+@ON_ONE_DATABASE
 async def test_no_more_than_three_batches_are_ever_in_hand(ready: AsyncEngine) -> None:
     await fill(ready, 60)
     gate = Gate()
@@ -121,6 +125,7 @@ async def test_each_verdict_ends_in_its_own_state_and_one_bad_message_harms_no_o
     ]
 
 
+@ON_ONE_DATABASE
 async def test_a_message_turned_away_is_tried_again_and_dead_lettered_after_the_last_further_try(
     ready: AsyncEngine,
 ) -> None:
@@ -136,6 +141,7 @@ async def test_a_message_turned_away_is_tried_again_and_dead_lettered_after_the_
     assert outlet.sent.count(good.id) == 1
 
 
+@ON_ONE_DATABASE
 async def test_while_the_broker_is_away_nothing_is_claimed_and_no_attempt_is_counted(
     ready: AsyncEngine,
 ) -> None:
@@ -154,6 +160,7 @@ async def test_while_the_broker_is_away_nothing_is_claimed_and_no_attempt_is_cou
     assert {row["failure_count"] for row in (await outbox_rows(ready)).values()} == {0}
 
 
+@ON_ONE_DATABASE
 async def test_what_surely_did_not_leave_is_given_back_at_once_and_costs_nothing(ready: AsyncEngine) -> None:
     messages = await fill(ready, 10)
     away = asyncio.Event()
@@ -166,6 +173,7 @@ async def test_what_surely_did_not_leave_is_given_back_at_once_and_costs_nothing
     assert {(rows[m.id]["failure_count"], rows[m.id]["claim_count"]) for m in messages} == {(0, 0)}
 
 
+@ON_ONE_DATABASE
 async def test_after_an_outage_one_message_is_tried_before_the_rest_follows(ready: AsyncEngine) -> None:
     await fill(ready, 20)
     answers = iter([UNSENT, CONFIRMED])
@@ -175,6 +183,7 @@ async def test_after_an_outage_one_message_is_tried_before_the_rest_follows(read
     assert [len(batch) for batch in outlet.batches][:3] == [10, 1, 10]
 
 
+@ON_ONE_DATABASE
 async def test_what_may_have_arrived_waits_as_long_as_its_lease_would_have_lasted(ready: AsyncEngine) -> None:
     doubtful, sure = await fill(ready, 2)
     outlet = ScriptedOutlet(
@@ -189,6 +198,7 @@ async def test_what_may_have_arrived_waits_as_long_as_its_lease_would_have_laste
     assert outlet.sent == [doubtful.id, sure.id]
 
 
+@ON_ONE_DATABASE
 async def test_an_idle_relay_is_woken_by_a_commit_long_before_it_would_poll(ready: AsyncEngine) -> None:
     wake = WakeSignal()
     outlet = ScriptedOutlet()
@@ -202,6 +212,7 @@ async def test_an_idle_relay_is_woken_by_a_commit_long_before_it_would_poll(read
         await eventually(lambda: all_published(ready, 1))
 
 
+@ON_ONE_DATABASE
 async def test_a_relay_that_nobody_wakes_still_polls(ready: AsyncEngine) -> None:
     relay = make_relay(ready, ScriptedOutlet())
     async with running(relay):
@@ -227,6 +238,7 @@ async def test_stop_settles_the_batch_in_hand_and_gives_back_what_was_not_sent(r
     assert all(row["lease_token"] is None for row in rows.values())
 
 
+@ON_ONE_DATABASE
 async def test_stop_ends_in_the_grace_period_even_when_the_broker_never_answers(
     ready: AsyncEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -301,6 +313,7 @@ async def test_a_row_whose_relay_died_again_and_again_is_dead_lettered_and_the_r
     assert codes == {None, "relay_died"}
 
 
+@ON_ONE_DATABASE
 async def test_an_error_of_the_outlet_is_logged_and_leaves_the_rows_to_their_leases(
     ready: AsyncEngine, caplog: pytest.LogCaptureFixture
 ) -> None:

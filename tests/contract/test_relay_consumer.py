@@ -16,6 +16,7 @@ from relay.broker import Disposition
 from relay.options import RelayOptions
 from tests.support.consuming import (
     LEASE,
+    SHORT_LEASE,
     Hosting,
     OrderPlaced,
     Recorder,
@@ -33,6 +34,9 @@ from uow.sql.clock import DatabaseClock
 from uow.sql.step import run_step
 
 ACKNOWLEDGED = [Disposition.ACKNOWLEDGE]
+
+# The same on every database, since only loops are at stake.
+ON_ONE_DATABASE = pytest.mark.parametrize("database_kind", ["sqlite"])
 
 
 @pytest.fixture
@@ -106,6 +110,7 @@ async def test_a_duplicate_delivery_is_acknowledged_and_not_run(ready: AsyncEngi
     assert recorder.started == [1]
 
 
+@ON_ONE_DATABASE
 async def test_the_same_message_twice_in_one_prefetch_runs_once(ready: AsyncEngine) -> None:
     recorder = Recorder()
     message = placed(1)
@@ -116,6 +121,7 @@ async def test_the_same_message_twice_in_one_prefetch_runs_once(ready: AsyncEngi
     assert recorder.started == [1]
 
 
+@ON_ONE_DATABASE
 async def test_no_more_handlers_run_at_once_than_the_consumer_allows_and_the_rest_is_not_acquired(
     ready: AsyncEngine,
 ) -> None:
@@ -133,6 +139,7 @@ async def test_no_more_handlers_run_at_once_than_the_consumer_allows_and_the_res
     assert running.queue.most_outstanding <= 8
 
 
+@ON_ONE_DATABASE
 async def test_the_pump_and_the_deliveries_share_one_limit(ready: AsyncEngine) -> None:
     recorder = Recorder(options=ConsumerOptions(concurrency=2))
     recorder.hold.clear()
@@ -164,6 +171,7 @@ async def test_a_failed_attempt_is_acknowledged_when_it_is_stored_and_retried_by
     assert recorder.started == [1, 1]
 
 
+@ON_ONE_DATABASE
 async def test_what_cannot_be_decoded_is_rejected_with_a_record_and_harms_no_neighbour(
     ready: AsyncEngine,
 ) -> None:
@@ -202,6 +210,7 @@ async def test_an_id_known_with_other_content_is_rejected_with_a_record_and_its_
     assert await receipt_states(ready) == {message.id: "processed"}
 
 
+@ON_ONE_DATABASE
 async def test_a_message_of_an_unknown_version_is_kept_as_a_dead_receipt_not_in_the_dead_queue(
     ready: AsyncEngine,
 ) -> None:
@@ -232,6 +241,7 @@ async def test_a_busy_delivery_is_acknowledged_after_the_wait_and_taken_over_whe
     assert recorder.started == [1]
 
 
+@ON_ONE_DATABASE
 async def test_a_busy_delivery_whose_holder_finishes_in_time_is_a_duplicate(ready: AsyncEngine) -> None:
     recorder = Recorder()
     message = placed(1)
@@ -248,6 +258,7 @@ async def test_a_busy_delivery_whose_holder_finishes_in_time_is_a_duplicate(read
     assert recorder.started == []
 
 
+@ON_ONE_DATABASE
 async def test_receipts_handed_over_locally_are_run_as_soon_as_the_pump_is_woken(ready: AsyncEngine) -> None:
     recorder = Recorder()
     message = placed(1)
@@ -259,6 +270,7 @@ async def test_receipts_handed_over_locally_are_run_as_soon_as_the_pump_is_woken
         await eventually(lambda: all_in_state(ready, "processed", [message]))
 
 
+@ON_ONE_DATABASE
 async def test_a_pump_that_nobody_wakes_still_polls(ready: AsyncEngine) -> None:
     recorder = Recorder()
     async with hosting(ready, recorder.consumer, with_broker=False):
@@ -278,6 +290,7 @@ async def test_two_hosts_share_the_receipts_and_run_each_once(ready: AsyncEngine
     assert sorted(first.finished + second.finished) == list(range(40))
 
 
+@ON_ONE_DATABASE
 async def test_stop_lets_running_handlers_end_and_gives_back_what_was_not_begun(ready: AsyncEngine) -> None:
     recorder = Recorder(options=ConsumerOptions(concurrency=1))
     recorder.hold.clear()
@@ -299,6 +312,7 @@ async def test_stop_lets_running_handlers_end_and_gives_back_what_was_not_begun(
     assert await receipt_states(ready) == {messages[0].id: "processed"}
 
 
+@ON_ONE_DATABASE
 async def test_after_the_grace_period_handlers_are_cancelled_and_their_deliveries_go_back(
     ready: AsyncEngine,
 ) -> None:
@@ -319,6 +333,7 @@ async def test_after_the_grace_period_handlers_are_cancelled_and_their_deliverie
     assert await receipt_states(ready) == {message.id: "received"}
 
 
+@ON_ONE_DATABASE
 async def test_an_attempt_cut_short_by_a_stop_does_not_count(ready: AsyncEngine) -> None:
     recorder = Recorder()
     recorder.hold.clear()
@@ -370,6 +385,7 @@ async def test_a_suspect_waits_for_running_handlers_and_then_runs_while_nothing_
     assert not slots._paused
 
 
+@ON_ONE_DATABASE
 async def test_a_delivery_of_a_suspect_is_acknowledged_and_left_to_the_pump(ready: AsyncEngine) -> None:
     recorder = Recorder()
     suspect = placed(0)
@@ -390,14 +406,14 @@ async def test_a_handler_slower_than_its_lease_runs_once_while_its_heartbeat_is_
     recorder.hold.clear()
     message = placed(1)
     async with (
-        hosting(ready, recorder.consumer) as running,
-        hosting(ready, recorder.consumer, with_broker=False),
+        hosting(ready, recorder.consumer, options=SHORT_LEASE) as running,
+        hosting(ready, recorder.consumer, options=SHORT_LEASE, with_broker=False),
     ):
         await queue_of(running)
         await running.queue.put(message)
         await eventually(lambda: recorder.started == [1])
         began = time.monotonic()
-        await eventually(lambda: time.monotonic() - began > 2 * LEASE.lease_seconds)
+        await eventually(lambda: time.monotonic() - began > 1.5 * SHORT_LEASE.lease_seconds)
         recorder.hold.set()
         await eventually(lambda: all_in_state(ready, "processed", [message]))
     assert recorder.started == [1]
@@ -410,10 +426,10 @@ async def test_a_handler_that_blocks_the_event_loop_past_its_lease_runs_once(rea
     @consumer.handles(OrderPlaced)
     async def block(event: OrderPlaced, context: object) -> None:
         runs.append(event.order)
-        time.sleep(1.5)  # the renewal lives in a thread of its own
+        time.sleep(1.3)  # the renewal lives in a thread of its own
 
     message = placed(1)
-    async with hosting(ready, consumer, options=replace(LEASE, processing_timeout_seconds=10)) as running:
+    async with hosting(ready, consumer, options=SHORT_LEASE) as running:
         await queue_of(running)
         await running.queue.put(message)
         await eventually(lambda: running.queue.dispositions(message) == ACKNOWLEDGED)
@@ -421,6 +437,7 @@ async def test_a_handler_that_blocks_the_event_loop_past_its_lease_runs_once(rea
     assert runs == [1]
 
 
+@ON_ONE_DATABASE
 async def test_a_handler_that_is_cancelled_by_its_timeout_leaves_a_failure_to_be_retried(
     ready: AsyncEngine,
 ) -> None:
@@ -439,7 +456,7 @@ async def test_a_handler_whose_lease_was_taken_is_cancelled_and_writes_nothing(r
     recorder = Recorder()
     recorder.hold.clear()
     message = placed(1)
-    async with hosting(ready, recorder.consumer) as running:
+    async with hosting(ready, recorder.consumer, options=SHORT_LEASE) as running:
         await queue_of(running)
         await running.queue.put(message)
         await eventually(lambda: recorder.started == [1])

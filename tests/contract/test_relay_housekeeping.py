@@ -30,6 +30,9 @@ OFTEN = RelayOptions(
     diagnostics_interval_seconds=0.1, retention_interval_seconds=0.1, retention_batch_size=10
 )
 
+# The same on every database, since only loops are at stake.
+ON_ONE_DATABASE = pytest.mark.parametrize("database_kind", ["sqlite"])
+
 
 @pytest.fixture
 async def ready(engine: AsyncEngine) -> AsyncEngine:
@@ -114,6 +117,7 @@ async def test_of_two_processes_one_works_and_the_other_stands_by(ready: AsyncEn
     await asyncio.wait_for(asyncio.gather(*tasks), 10)
 
 
+@ON_ONE_DATABASE
 async def test_a_process_that_stops_is_followed_at_once(ready: AsyncEngine) -> None:
     first = Counting(ready, interval_seconds=600)
     task = first.start()
@@ -160,6 +164,7 @@ async def test_a_sample_counts_every_unfinished_and_dead_state_zeros_too(
     assert diagnostics._stored.counts() == []
 
 
+@ON_ONE_DATABASE
 async def test_the_first_sample_comes_at_once_and_a_stopped_process_is_silent(
     ready: AsyncEngine,
 ) -> None:
@@ -171,6 +176,7 @@ async def test_the_first_sample_comes_at_once_and_a_stopped_process_is_silent(
     assert service.diagnostics._stored.counts() == []
 
 
+@ON_ONE_DATABASE
 async def test_the_dead_queues_of_the_broker_are_counted_and_its_outage_hides_nothing_else(
     ready: AsyncEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -199,6 +205,7 @@ async def test_the_dead_queues_of_the_broker_are_counted_and_its_outage_hides_no
     assert "could not be counted" in caplog.text
 
 
+@ON_ONE_DATABASE
 async def test_a_chore_that_fails_is_logged_counted_and_goes_on(
     ready: AsyncEngine, caplog: pytest.LogCaptureFixture
 ) -> None:

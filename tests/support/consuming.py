@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from sqlalchemy import Column, Integer, String, Table, insert, select
@@ -52,8 +52,9 @@ contracts.register(OrderPlaced, name="orders.placed", version=1)
 
 PLACED = frozenset({"orders.placed.v1"})
 LEASE = InboxOptions(
-    lease_seconds=1, busy_recheck_seconds=0.05, busy_wait_limit_seconds=0.2, prefetch=8, concurrency=4
+    lease_seconds=30, busy_recheck_seconds=0.05, busy_wait_limit_seconds=0.2, prefetch=8, concurrency=4
 )
+SHORT_LEASE = replace(LEASE, lease_seconds=1)
 
 
 def placed(order: int) -> Message:
