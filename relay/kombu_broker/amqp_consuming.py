@@ -17,6 +17,7 @@ from relay.kombu_broker.wake_pipe import WakePipe
 
 _BEAT_SECONDS: Final = 1.0
 _QUORUM_FLUSH_SECONDS: Final = 0.1
+_HANDED_OVER_TOGETHER: Final = 64
 
 
 class AmqpConsuming:
@@ -65,7 +66,10 @@ class AmqpConsuming:
         """One turn of the event loop; deliveries that came together are handed over together."""
         try:
             with self._losing():
-                self._hub.run_once()
+                if self._link.holds_back:
+                    self._on_readable()
+                else:
+                    self._hub.run_once()
         finally:
             self._hand_over()
 
@@ -129,7 +133,7 @@ class AmqpConsuming:
             raise lost(error) from None
 
     def _on_readable(self) -> None:
-        self._link.read(0.0)
+        self._link.read(0.0, limit=_HANDED_OVER_TOGETHER)
 
     def _on_message(self, message: Any) -> None:
         delivery = amqp_delivery(message, self._generation)

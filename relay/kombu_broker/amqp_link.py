@@ -9,6 +9,7 @@ from relay.kombu_broker.fault import ConnectionLost
 
 _LONGEST_SLICE_SECONDS: Final = 1.0
 _BEAT_SECONDS: Final = 0.5
+_HEARTBEAT_FRAME: Final = 8
 
 
 class AmqpLink:
@@ -46,15 +47,24 @@ class AmqpLink:
         """Let no single read or write take longer than this from now on."""
         self._socket.settimeout(max(seconds, 0.01))
 
-    def read(self, timeout_seconds: float) -> None:
-        """Wait for something from the broker, at most this long, and dispatch all that is there.
+    def read(self, timeout_seconds: float, *, limit: int = 1_000_000) -> None:
+        """Wait for something from the broker, at most this long, and dispatch what is there.
 
+        limit: methods to dispatch at most, when others wait to be served between them.
         Raises what the dispatched methods raise: channel and connection errors of py-amqp.
         """
         wait = timeout_seconds
-        while self._readable(wait):
-            self.amqp.blocking_read()  # the rest of a frame is bounded by the socket's timeout
+        for _ in range(limit):
+            if not self._readable(wait):
+                return
+            self._read_method()
             wait = 0.0
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether there are decrypted bytes that no event loop sees (TLS)."""
+        pending = getattr(self._socket, "pending", None)
+        return pending is not None and bool(pending())
 
     def read_until(self, moment: float) -> None:
         """Like `read`, until the given `time.monotonic()` at most; keeps the heart beating."""
@@ -89,8 +99,17 @@ class AmqpLink:
     def _readable(self, timeout_seconds: float) -> bool:
         if not self.amqp.connected:
             raise ConnectionLost("the connection is closed")
-        pending = getattr(self._socket, "pending", None)  # TLS: decrypted bytes that no selector sees
-        return bool((pending is not None and pending()) or self._selector.select(timeout_seconds))
+        return self.holds_back or bool(self._selector.select(timeout_seconds))
+
+    def _read_method(self) -> None:
+        """One method with its content, or one heartbeat.
+
+        What has begun comes whole: the rest is waited for as long as the socket's timeout allows.
+        """
+        while True:
+            frame = self.amqp.transport.read_frame()
+            if self.amqp.on_inbound_frame(frame) or frame[0] == _HEARTBEAT_FRAME:
+                return
 
     def _on_blocked(self, _reason: str) -> None:
         self.blocked = True

@@ -66,4 +66,6 @@ class Batch:
             return encode_wire(message)
         except FixTheCodeError as error:  # whose text never holds payload
             self.judge(position, Verdict.REFUSED, "contract", str(error))
-            return None
+        except UnicodeError as error:  # whose text does
+            self.judge(position, Verdict.REFUSED, "contract", f"cannot be encoded: {type(error).__name__}")
+        return None

@@ -42,7 +42,7 @@ class Confirms:
     def on_return(self, message_id: str | None) -> None:
         """The broker sent a message back: no queue is bound to its routing key."""
         for tag in self._tags_by_message.get(message_id or "", ()):
-            if tag not in self._returned:
+            if tag in self._waiting and tag not in self._returned:
                 self._returned.add(tag)
                 return
 

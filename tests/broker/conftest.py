@@ -7,10 +7,21 @@ import pytest
 
 from relay.broker import Publisher
 from tests.support import services
-from tests.support.brokers import ALL_KINDS, KINDS, RABBITMQ, BrokerGround, BrokerKind, broker_ground
+from tests.support.brokers import (
+    ALL_KINDS,
+    KINDS,
+    RABBITMQ,
+    WITH_QUORUM,
+    BrokerGround,
+    BrokerKind,
+    broker_ground,
+)
 
 # kombu's models use a loader that SQLAlchemy 2.1 no longer likes
 _KOMBU_IS_OLDER = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SADeprecationWarning")
+with_quorum = pytest.mark.parametrize("kind", WITH_QUORUM, ids=lambda kind: kind.name)
+"""Also on quorum queues."""
+
 over_all_kinds = pytest.mark.parametrize(
     "kind", [pytest.param(kind, id=kind.name, marks=_KOMBU_IS_OLDER) for kind in ALL_KINDS]
 )

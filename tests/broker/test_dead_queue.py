@@ -4,7 +4,7 @@ import pytest
 
 from relay.broker import Disposition, Publisher
 from relay.wire import decode_wire
-from tests.broker.conftest import over_all_kinds
+from tests.broker.conftest import over_all_kinds, with_quorum
 from tests.support.brokers import CONSUMER, BrokerGround, ids, make_message, publish, receive
 from tests.support.waiting import eventually
 from uow.message import Message
@@ -31,7 +31,7 @@ async def test_it_is_counted_by_consumer(ground: BrokerGround, dead: list[Messag
     }
 
 
-@over_all_kinds
+@with_quorum
 async def test_listing_shows_metadata_and_leaves_everything_in_its_place(
     ground: BrokerGround, dead: list[Message]
 ) -> None:
@@ -71,7 +71,7 @@ async def test_requeueing_more_than_there_are_moves_those_there_are(
     assert await ground.broker.requeue_dead(CONSUMER, limit=100) == 0
 
 
-@over_all_kinds
+@with_quorum
 async def test_dropped_messages_are_gone(ground: BrokerGround, dead: list[Message]) -> None:
     assert await ground.broker.drop_dead(CONSUMER, limit=1) == 1
     await eventually(lambda: _counted(ground, 2))

@@ -46,10 +46,11 @@ async def test_a_message_without_a_wire_form_is_refused_alone(
     ground: BrokerGround, publisher: Publisher
 ) -> None:
     await ground.declare()
-    bad = make_message(correlation_id="x" * 300)
+    bad = make_message(payload='{"x":"\ud800 secret"}')
     results = await publisher.publish([make_message(), bad, make_message()])
     assert [result.verdict for result in results] == [Verdict.CONFIRMED, Verdict.REFUSED, Verdict.CONFIRMED]
-    assert results[1].error_code in {"contract", "refused"}
+    assert results[1].error_code == "contract"
+    assert "secret" not in str(results[1].detail)
 
 
 @over_all_kinds
@@ -88,11 +89,11 @@ async def test_a_body_of_one_mebibyte_passes(ground: BrokerGround, publisher: Pu
     assert delivery.body == message.payload.encode()
 
 
-async def test_a_thousand_messages_of_one_batch_arrive_once_and_in_order(
+async def test_many_messages_of_one_batch_arrive_once_and_in_order(
     ground: BrokerGround, publisher: Publisher
 ) -> None:
     binding = await ground.declare()
-    count = 1000 if ground.kind.service else 100
+    count = ground.kind.many
     batch = [make_message() for _ in range(count)]
     await publish(publisher, *batch)
     subscription = await ground.broker.open_subscription(binding, prefetch=count)

@@ -5,24 +5,6 @@ import pytest
 from relay.broker import Disposition
 from relay.kombu_broker.acknowledgement import AckPlan, OutstandingTags
 from tests.support.brokers import BrokerGround, ids, make_message, nothing_comes, publish, receive
-from tests.support.waiting import eventually
-
-
-async def test_a_queue_deleted_and_declared_again_is_consumed_again(rabbit: BrokerGround) -> None:
-    binding = await rabbit.declare()
-    publisher = await rabbit.broker.open_publisher()
-    await publish(publisher, make_message())
-    subscription = await rabbit.broker.open_subscription(binding, prefetch=10)
-    [lost] = await receive(subscription, 1)
-    await rabbit.delete_queue()  # the broker cancels the consumer
-    await eventually(lambda: not subscription.healthy)
-    subscription.settle(lost, Disposition.ACKNOWLEDGE)
-    await rabbit.declare()
-    await eventually(lambda: subscription.healthy)
-    message = make_message()
-    await publish(publisher, message)
-    [delivery] = await receive(subscription, 1)
-    assert ids([delivery]) == [message.id.hex]
 
 
 async def test_a_channel_closed_by_the_broker_is_replaced_and_its_deliveries_come_again(

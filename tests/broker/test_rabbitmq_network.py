@@ -198,18 +198,21 @@ async def test_deliveries_not_yet_received_are_dropped_with_their_connection(
     assert all(delivery.redelivered for delivery in received)
 
 
-async def test_a_subscription_notices_a_dead_line_and_recovers(
+async def test_a_subscription_notices_a_silent_broker_and_one_that_only_idles_is_left_alone(
     rabbit: BrokerGround, publisher: Publisher, remote: Broker, proxy: TcpProxy
 ) -> None:
+    idle = await rabbit.broker.open_publisher()
+    await publish(idle, make_message())
+    connection = idle._publishing  # type: ignore[attr-defined]
     subscription = await remote.open_subscription(rabbit.binding(), prefetch=10)
-    await receive(subscription, 1)
+    await receive(subscription, 2)
     assert subscription.healthy
-    proxy.blackhole()
+    proxy.replies = Flow.DROP  # the broker still hears our heartbeats and sees nothing wrong
     await eventually(lambda: not subscription.healthy, timeout=8)
     await proxy.release()
     await eventually(lambda: subscription.healthy, timeout=8)
-    [again] = await receive(subscription, 1)
-    assert again.redelivered
+    assert all(delivery.redelivered for delivery in await receive(subscription, 2))
+    assert idle._publishing is connection  # type: ignore[attr-defined]
 
 
 async def test_closing_is_bounded_on_a_dead_line(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from relay.broker import Disposition, Verdict
+from relay.broker import BrokerUnavailableError, Disposition, Verdict
+from relay.kombu_broker import TlsOptions
 from tests.support.broker_node import DELIVERY_TIMEOUT_SECONDS, RabbitNode, rabbit_node
 from tests.support.brokers import (
     RABBITMQ,
@@ -99,3 +100,28 @@ async def test_a_delivery_held_too_long_is_taken_back_and_comes_again(ground: Br
     subscription.settle(held, Disposition.ACKNOWLEDGE)  # stale
     subscription.settle(again, Disposition.ACKNOWLEDGE)
     await eventually(lambda: subscription.healthy)
+
+
+async def test_tls_is_verified_and_carries_bursts(node: RabbitNode, ground: BrokerGround) -> None:
+    binding = await ground.declare()
+    distrusting = ground.another(node.tls_url)
+    with pytest.raises(BrokerUnavailableError, match="certificate verify failed"):
+        await distrusting.check_connection()
+    for tls in (TlsOptions(ca_file=str(node.certificate)), TlsOptions(verify=False)):
+        broker = ground.another(node.tls_url, tls=tls, confirm_timeout_seconds=10)
+        subscription = await broker.open_subscription(binding, prefetch=500)
+        batch = [make_message() for _ in range(500)]
+        await publish(await broker.open_publisher(), *batch)
+        received = await receive(subscription, 500)
+        assert ids(received) == hex_ids(batch)
+        for delivery in received:
+            subscription.settle(delivery, Disposition.ACKNOWLEDGE)
+        await broker.close()
+
+
+async def test_tls_for_another_host_name_is_refused(node: RabbitNode, ground: BrokerGround) -> None:
+    broker = ground.another(
+        node.tls_url.replace("127.0.0.1", "127.1"), tls=TlsOptions(ca_file=str(node.certificate))
+    )
+    with pytest.raises(BrokerUnavailableError, match="certificate verify failed"):
+        await broker.check_connection()

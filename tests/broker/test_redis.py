@@ -13,7 +13,7 @@ from kombu import Connection
 
 from relay.broker import Broker, Disposition, Verdict
 from tests.support.brokers import REDIS, BrokerGround, broker_ground, ids, make_message, publish, receive
-from tests.support.proxy import TcpProxy
+from tests.support.proxy import Reaction, TcpProxy
 from tests.support.waiting import eventually
 
 
@@ -56,6 +56,20 @@ async def test_deliveries_of_a_cut_connection_come_again_at_once(
     assert len(await receive(subscription, 4)) == 4
 
 
+async def test_deliveries_held_while_redis_was_away_come_again_when_it_is_back(
+    redis: BrokerGround, remote: Broker, proxy: TcpProxy
+) -> None:
+    binding = await redis.declare()
+    await publish(await redis.broker.open_publisher(), make_message(), make_message())
+    subscription = await remote.open_subscription(binding, prefetch=10)
+    old = await receive(subscription, 2)
+    proxy.refusing = True
+    proxy.cut()
+    await eventually(lambda: not subscription.healthy)
+    proxy.refusing = False
+    assert sorted(ids(await receive(subscription, 2))) == sorted(ids(old))
+
+
 async def test_publishing_to_a_redis_that_does_not_answer_is_unsent_or_unknown_in_time(
     redis: BrokerGround, remote: Broker, proxy: TcpProxy
 ) -> None:
@@ -74,8 +88,6 @@ async def test_publishing_to_a_redis_that_does_not_answer_is_unsent_or_unknown_i
 async def test_a_pipeline_cut_while_it_is_sent_leaves_its_messages_unknown(
     redis: BrokerGround, remote: Broker, proxy: TcpProxy
 ) -> None:
-    from tests.support.proxy import Reaction
-
     await redis.declare()
     publisher = await remote.open_publisher()
     await publish(publisher, make_message())

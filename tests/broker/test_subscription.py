@@ -6,11 +6,14 @@ import threading
 import pytest
 
 from relay.broker import BrokerUnavailableError, Disposition, Publisher, TopologyError
-from tests.broker.conftest import over_all_kinds
+from relay.kombu_broker import virtual_consuming
+from tests.broker.conftest import over_all_kinds, with_quorum
 from tests.support.brokers import (
     CONSUMER,
-    KINDS,
+    FILESYSTEM,
+    RABBITMQ,
     RABBITMQ_QUORUM,
+    REDIS,
     BrokerGround,
     hex_ids,
     ids,
@@ -22,7 +25,7 @@ from tests.support.brokers import (
 from tests.support.waiting import eventually
 
 
-@over_all_kinds
+@with_quorum
 async def test_what_is_acknowledged_does_not_come_back(ground: BrokerGround, publisher: Publisher) -> None:
     binding = await ground.declare()
     await publish(publisher, *[make_message() for _ in range(20)])
@@ -53,7 +56,7 @@ async def test_what_is_not_settled_comes_back_after_closing(
     assert all(delivery.redelivered for delivery in returned)
 
 
-@over_all_kinds
+@with_quorum
 async def test_a_returned_delivery_comes_again_and_only_to_its_own_queue(
     ground: BrokerGround, publisher: Publisher
 ) -> None:
@@ -86,7 +89,7 @@ async def test_a_rejected_delivery_is_kept_in_the_dead_queue(
     assert dead.message_id == bad.id.hex
 
 
-@over_all_kinds
+@with_quorum
 async def test_never_more_than_prefetch_are_out(ground: BrokerGround, publisher: Publisher) -> None:
     binding = await ground.declare()
     await publish(publisher, *[make_message() for _ in range(9)])
@@ -107,7 +110,7 @@ async def test_receive_returns_no_more_than_its_limit(ground: BrokerGround, publ
     assert len(await receive(subscription, 4)) == 4
 
 
-@over_all_kinds
+@with_quorum
 async def test_acknowledging_with_gaps_settles_exactly_what_was_asked(
     ground: BrokerGround, publisher: Publisher
 ) -> None:
@@ -127,7 +130,7 @@ async def test_acknowledging_with_gaps_settles_exactly_what_was_asked(
     await nothing_comes(again)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, RABBITMQ_QUORUM], ids=lambda kind: kind.name)
+@with_quorum
 async def test_settling_from_many_threads_is_safe(ground: BrokerGround, publisher: Publisher) -> None:
     binding = await ground.declare()
     count = 200
@@ -150,7 +153,7 @@ async def test_settling_from_many_threads_is_safe(ground: BrokerGround, publishe
     await nothing_comes(again)
 
 
-@over_all_kinds
+@with_quorum
 async def test_stop_receiving_gives_back_what_nobody_received_and_lets_the_rest_be_settled(
     ground: BrokerGround, publisher: Publisher
 ) -> None:
@@ -195,6 +198,28 @@ async def test_a_queue_that_is_missing_makes_it_unhealthy_until_it_is_declared(
     message = make_message()
     await publish(publisher, message)
     assert ids(await receive(subscription, 1)) == [message.id.hex]
+
+
+@pytest.mark.parametrize("kind", [FILESYSTEM, REDIS, RABBITMQ, RABBITMQ_QUORUM], ids=lambda kind: kind.name)
+async def test_a_queue_deleted_and_declared_again_is_consumed_again(
+    ground: BrokerGround, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(virtual_consuming, "_BINDING_CHECK_SECONDS", 0.05)
+    bindings = [await ground.declare(), await ground.declare("shipping", "other.v1")]
+    await publish(publisher, make_message())
+    subscription = await ground.broker.open_subscription(bindings[0], prefetch=10)
+    [lost] = await receive(subscription, 1)
+    await ground.delete_queue()
+    await eventually(lambda: not subscription.healthy)
+    [result] = await publisher.publish([make_message()])
+    assert result.error_code == "unroutable"
+    subscription.settle(lost, Disposition.ACKNOWLEDGE)
+    await ground.declare()
+    await eventually(lambda: subscription.healthy)
+    message = make_message()
+    await publish(publisher, message)
+    [delivery] = await receive(subscription, 1)
+    assert ids([delivery]) == [message.id.hex]
 
 
 async def test_two_subscriptions_share_one_queue(ground: BrokerGround, publisher: Publisher) -> None:

@@ -20,13 +20,20 @@ DELIVERY_TIMEOUT_SECONDS = 2
 
 
 class RabbitNode:
-    """A node that runs; `url` is where."""
+    """A node that runs; `url` is where, `tls_url` with a certificate for 127.0.0.1 signed by itself."""
 
     def __init__(self, programs: Path, directory: Path) -> None:
         self._programs = programs
-        self._port, distribution_port = _free_port(), _free_port()
+        self._port, self._tls_port, distribution_port = _free_port(), _free_port(), _free_port()
+        self.certificate = directory / "certificate.pem"
+        _write_certificate(self.certificate, directory / "key.pem")
         name = f"selfmanaged-{uuid4().hex[:8]}@localhost"
-        (directory / "rabbitmq.conf").write_text(f"listeners.tcp.default = 127.0.0.1:{self._port}\n")
+        (directory / "rabbitmq.conf").write_text(
+            f"listeners.tcp.default = 127.0.0.1:{self._port}\n"
+            f"listeners.ssl.default = 127.0.0.1:{self._tls_port}\n"
+            f"ssl_options.certfile = {self.certificate}\n"
+            f"ssl_options.keyfile = {directory / 'key.pem'}\n"
+        )
         timeout = DELIVERY_TIMEOUT_SECONDS * 1000
         (directory / "advanced.config").write_text(
             f"[{{rabbit,[{{channel_tick_interval,1000}},{{consumer_timeout,{timeout}}}]}}].\n"
@@ -48,6 +55,10 @@ class RabbitNode:
     @property
     def url(self) -> str:
         return f"amqp://guest:guest@127.0.0.1:{self._port}//"
+
+    @property
+    def tls_url(self) -> str:
+        return f"amqps://guest:guest@127.0.0.1:{self._tls_port}//"
 
     def start(self) -> None:
         """Start it and wait until it speaks AMQP."""
@@ -109,6 +120,13 @@ def _programs() -> Path | None:
     # Debian's wrapper in the path changes to another user; the scripts themselves do not
     found = shutil.which("rabbitmq-server")
     return None if found is None or found == "/usr/sbin/rabbitmq-server" else Path(found).parent
+
+
+def _write_certificate(certificate: Path, key: Path) -> None:
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command, *names, *files], check=True, capture_output=True)
 
 
 def _free_port() -> int:

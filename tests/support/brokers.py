@@ -12,6 +12,7 @@ from kombu import Connection
 
 from relay.broker import Broker, ConsumerBinding, Delivery, Publisher, PublishResult, Subscription, Verdict
 from relay.kombu_broker import BrokerOptions, open_broker
+from relay.kombu_broker.address import parse_address
 from tests.support import services
 from uow.backoff import Backoff
 from uow.event import Event
@@ -25,12 +26,14 @@ KEY = "orders.placed.v1"
 class BrokerKind:
     """One broker that the suite runs over, and what differs between them.
 
+    many: messages that are a load, and still pass within a second.
     ordered: a queue is first in, first out. connected: there is a connection that can be cut.
     limited: a queue can be told to turn messages away. keeps_bindings: also after the process.
     """
 
     name: str
     service: services.Service | None = None
+    many: int = 100
     quorum: bool = False
     ordered: bool = True
     connected: bool = False
@@ -45,14 +48,15 @@ class BrokerKind:
         return f"filesystem://{directory}" if self.name == "filesystem" else f"{self.name}://"
 
 
-RABBITMQ = BrokerKind("rabbitmq", services.RABBITMQ, connected=True, limited=True)
+RABBITMQ = BrokerKind("rabbitmq", services.RABBITMQ, many=1000, connected=True, limited=True)
 RABBITMQ_QUORUM = BrokerKind("rabbitmq-quorum", services.RABBITMQ, quorum=True, connected=True, limited=True)
-REDIS = BrokerKind("redis", services.REDIS, connected=True)
+REDIS = BrokerKind("redis", services.REDIS, many=300, connected=True)
 MEMORY = BrokerKind("memory")
 FILESYSTEM = BrokerKind("filesystem", ordered=False)
 SQLALCHEMY = BrokerKind("sqlalchemy", keeps_bindings=False)
 KINDS = (MEMORY, FILESYSTEM, REDIS, RABBITMQ)
-ALL_KINDS = (*KINDS, RABBITMQ_QUORUM, SQLALCHEMY)
+WITH_QUORUM = (*KINDS, RABBITMQ_QUORUM)
+ALL_KINDS = (*WITH_QUORUM, SQLALCHEMY)
 
 
 def make_message(name: str = "orders.placed", *, payload: str | None = None, **fields: Any) -> Message:
@@ -94,7 +98,16 @@ class BrokerGround:
 
     async def delete_queue(self, consumer: str = CONSUMER) -> None:
         """Take the consumer's queue and its bindings away behind everybody's back."""
-        await asyncio.to_thread(self._administer, lambda channel: channel.queue_delete(self.queue(consumer)))
+
+        def delete(channel: Any) -> None:
+            if self.kind.service is not services.RABBITMQ:  # kombu deletes the bindings that it knows
+                channel.exchange_declare(exchange=self.options.exchange, type="topic", durable=True)
+                channel.queue_bind(
+                    queue=self.queue(consumer), exchange=self.options.exchange, routing_key=KEY
+                )
+            channel.queue_delete(self.queue(consumer))
+
+        await asyncio.to_thread(self._administer, delete)
 
     async def delete_exchange(self) -> None:
         """Take the exchange away."""
@@ -110,8 +123,12 @@ class BrokerGround:
         return f"{self.options.queue_prefix}.{consumer}"
 
     def _administer(self, work: Callable[[Any], Any]) -> Any:
-        with Connection(self.url) as connection:
+        with Connection(self.url, transport_options=self.address_options()) as connection:
             return work(connection.default_channel)
+
+    def address_options(self) -> dict[str, Any]:
+        """What kombu has to be told besides the URL."""
+        return dict(parse_address(self.url).transport_options)
 
     def clean(self) -> None:
         """Leave nothing on the server."""
