@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import true, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from outbox import DiscardResult, OutboxOptions, ReplayResult
@@ -153,3 +153,14 @@ async def test_claims_settling_at_once_keep_each_key_in_order(engine: AsyncEngin
         assert [each.id for each in published if each.ordering_key == key] == [
             each.id for each in added if each.ordering_key == key
         ]
+
+
+async def test_a_row_put_off_although_its_key_is_free_by_now_is_made_due_at_once(
+    outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim may see a head that is let go before it has locked the follower; it looks again."""
+    (one,) = await outbox.append(message(key="a"))
+    with monkeypatch.context() as patch:
+        patch.setattr("outbox.claim.held", lambda _ground, _row: true())
+        assert (await outbox.claim(1)).rows == ()
+    assert ids(await outbox.claim()) == [one.id]

@@ -1,10 +1,12 @@
 """Rows that kill their relay are isolated and at last buried; healthy ones never are."""
 
+import asyncio
+
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from outbox import OutboxOptions
-from tests.support.outbox import Outbox, ids, message, messages
+from tests.support.outbox import SEVERAL_WRITERS, Outbox, ids, message, messages
 from uow.message import Message
 
 
@@ -132,3 +134,24 @@ async def test_suspects_far_back_in_a_long_queue_get_their_turn(outbox: Outbox) 
     await outbox.publish(await outbox.claim(1000))
     assert ids(await outbox.step(outbox.store.claim_suspect)) == [suspect.id]
     assert await outbox.states(waiting[:3]) == ["published"] * 3
+
+
+@pytest.mark.parametrize("database_kind", SEVERAL_WRITERS)
+async def test_a_suspect_that_is_being_claimed_is_not_buried(outbox: Outbox) -> None:
+    """The burial has seen it due, waits for the claim to commit, and finds it in hand."""
+    (one,) = await outbox.append(message())
+    for _ in range(3):
+        await _relay_dies_with_its_batch(outbox)
+    for _ in range(10):
+        await outbox.step(outbox.store.claim_suspect)
+        outbox.advance(60)
+    async with outbox.engine.connect() as connection:
+        await connection.execution_options(isolation_level="READ COMMITTED")
+        claim = await connection.run_sync(outbox.store.claim_suspect)
+        burying = asyncio.create_task(outbox.step(outbox.store.bury_suspects))
+        done, _ = await asyncio.wait([burying], timeout=0.2)
+        assert not done
+        await connection.commit()
+    assert await burying == []
+    assert (await outbox.publish(claim)).published == claim.sequences
+    assert await outbox.states([one]) == ["published"]

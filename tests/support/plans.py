@@ -14,7 +14,9 @@ _EXPLAIN = {
     "postgresql": "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) ",
     "mysql": "ANALYZE FORMAT=JSON ",
 }
-_NO_JSON_ESCAPE = re.compile(r'\\(?!["\\/bfnrtu])')
+# MariaDB writes conditions with the bytes of their values as they are, which is no JSON.
+_CONDITION = re.compile(r'^\s*"\w+_condition":.*$', re.MULTILINE)
+_LAST_COMMA = re.compile(r",(?=\s*[}\]])")
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,6 @@ def _decoded(name: str, rows: Any) -> list[Any]:
     if name == "sqlite":
         return [tuple(row) for row in rows]
     (document,) = [row[0] for row in rows]
-    if isinstance(document, str):  # MariaDB writes bytes into its conditions as they are
-        document = json.loads(_NO_JSON_ESCAPE.sub(r"\\\\", document), strict=False)
+    if isinstance(document, str):
+        document = json.loads(_LAST_COMMA.sub("", _CONDITION.sub("", document)), strict=False)
     return [document]
