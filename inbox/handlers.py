@@ -18,7 +18,7 @@ class Consumer:
     """A named subscriber: one durable queue, one receipt per message, one handler for each event class.
 
     The name is part of every receipt and compares by code point; renaming a consumer makes it a new one.
-    Raises TextError for a name that is blank, longer than 200 UTF-16 units or has control characters.
+    Raises TextError for a name that is blank or longer than 200 UTF-16 units.
     """
 
     def __init__(self, name: str, *, options: ConsumerOptions | None = None) -> None:

@@ -1,7 +1,9 @@
 """Options of the inbox, and what one consumer may override."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from inbox.errors import InboxOptionError
 from uow.backoff import Backoff
@@ -9,9 +11,23 @@ from uow.backoff import Backoff
 Number = TypeVar("Number", int, float)
 
 
-def _require(holds: bool, option: str, value: object, rule: str) -> None:
-    if not holds:
+def _require(option: str, value: object, holds: Callable[[Any], bool], rule: str) -> None:
+    """Raise InboxOptionError unless `value` is a finite number for which `holds` is true."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not (number and holds(value)):
         raise InboxOptionError(f"{option} must {rule}, not {value!r}")
+
+
+def _is_retry_limit(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= 100
+
+
+def _is_positive(value: float) -> bool:
+    return value > 0
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and value >= 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +44,13 @@ class ConsumerOptions:
     concurrency: int | None = None
 
     def __post_init__(self) -> None:
-        retries, timeout, concurrency = (
-            self.max_retry_attempts,
-            self.processing_timeout_seconds,
-            self.concurrency,
-        )
-        _require(retries is None or 0 <= retries <= 100, "max_retry_attempts", retries, "be 0 to 100")
-        _require(timeout is None or timeout > 0, "processing_timeout_seconds", timeout, "be positive")
-        _require(concurrency is None or concurrency >= 1, "concurrency", concurrency, "be at least 1")
+        for option, holds, rule in (
+            ("max_retry_attempts", _is_retry_limit, "be 0 to 100"),
+            ("processing_timeout_seconds", _is_positive, "be positive"),
+            ("concurrency", _is_count, "be at least 1"),
+        ):
+            if getattr(self, option) is not None:
+                _require(option, getattr(self, option), holds, rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,26 +82,26 @@ class InboxOptions:
     concurrency: int = 16
 
     def __post_init__(self) -> None:
-        _require(self.lease_seconds >= 1, "lease_seconds", self.lease_seconds, "be at least 1")
-        _require(
-            0 <= self.max_retry_attempts <= 100, "max_retry_attempts", self.max_retry_attempts, "be 0 to 100"
-        )
-        for option in ("processing_timeout_seconds", "processed_retention_seconds", "busy_recheck_seconds"):
-            _require(getattr(self, option) > 0, option, getattr(self, option), "be positive")
-        _require(
-            self.busy_wait_limit_seconds >= self.busy_recheck_seconds,
-            "busy_wait_limit_seconds",
-            self.busy_wait_limit_seconds,
-            f"be at least busy_recheck_seconds ({self.busy_recheck_seconds})",
-        )
-        _require(self.isolate_after >= 1, "isolate_after", self.isolate_after, "be at least 1")
-        _require(self.prefetch >= 1, "prefetch", self.prefetch, "be at least 1")
-        _require(
-            1 <= self.concurrency <= self.prefetch,
-            "concurrency",
-            self.concurrency,
-            f"be between 1 and prefetch ({self.prefetch})",
-        )
+        recheck, prefetch = self.busy_recheck_seconds, self.prefetch
+        rules: dict[str, tuple[Callable[[Any], bool], str]] = {
+            "lease_seconds": (lambda value: value >= 1, "be at least 1"),
+            "max_retry_attempts": (_is_retry_limit, "be 0 to 100"),
+            "processing_timeout_seconds": (_is_positive, "be positive"),
+            "processed_retention_seconds": (_is_positive, "be positive"),
+            "busy_recheck_seconds": (_is_positive, "be positive"),
+            "busy_wait_limit_seconds": (
+                lambda value: value >= recheck,
+                f"be at least busy_recheck_seconds ({recheck})",
+            ),
+            "isolate_after": (_is_count, "be at least 1"),
+            "prefetch": (_is_count, "be at least 1"),
+            "concurrency": (
+                lambda value: _is_count(value) and value <= prefetch,
+                f"be between 1 and prefetch ({prefetch})",
+            ),
+        }
+        for option, (holds, rule) in rules.items():
+            _require(option, getattr(self, option), holds, rule)
 
     def overridden_by(self, options: ConsumerOptions) -> "InboxOptions":
         """These options with what one consumer overrides; raises InboxOptionError when they do not agree."""
