@@ -8,7 +8,7 @@ from relay.kombu_broker.amqp_driver import AmqpDriver
 from relay.kombu_broker.broker import KombuBroker
 from relay.kombu_broker.connection import Connector
 from relay.kombu_broker.options import BrokerOptions
-from relay.kombu_broker.traits import Drive
+from relay.kombu_broker.traits import REDIS_SCHEMES, Drive
 from relay.kombu_broker.virtual_driver import VirtualDriver
 
 
@@ -24,8 +24,9 @@ def open_kombu_broker(url: str, options: BrokerOptions) -> Broker:
 def _check_emulated(scheme: str) -> None:
     try:
         transport = get_transport_cls(scheme)
-    except ImportError as error:
-        missing = (error.name or str(error)).partition(".")[0]
+    except (ImportError, AttributeError) as error:
+        # without redis, kombu's module for it breaks where it derives from a class of redis
+        missing = "redis" if scheme in REDIS_SCHEMES else str(error.name or error).partition(".")[0]
         extra = "; install selfmanaged[redis]" if missing == "redis" else ""
         raise BrokerAddressError(
             f"the {scheme} transport needs the Python package {missing!r}, which is not installed{extra}"

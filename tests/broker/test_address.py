@@ -1,6 +1,8 @@
 """Broker URLs are taken apart with clear errors, and never show a secret."""
 
 import logging
+import subprocess
+import sys
 
 import pytest
 
@@ -65,6 +67,34 @@ def test_a_wrong_url_is_refused_with_words_and_without_secrets(url: str, message
         open_broker(url)
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_a_transport_whose_package_is_missing_says_which() -> None:
+    program = """
+import sys
+sys.modules["redis"] = None
+from relay.kombu_broker import open_broker
+try:
+    open_broker("redis://:S3cret@host/0")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout == (
+        "BrokerAddressError the redis transport needs the Python package 'redis', "
+        "which is not installed; install selfmanaged[redis]\n"
+    )
+
+
+def test_options_and_names_load_no_broker_library() -> None:
+    program = """
+import sys
+import relay.kombu_broker.names
+from relay.kombu_broker import BrokerOptions, open_broker
+print([name for name in sys.modules if name.split(".")[0] in ("kombu", "amqp")])
+"""
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout == "[]\n"
 
 
 async def test_an_unreachable_broker_is_told_without_the_password(caplog: pytest.LogCaptureFixture) -> None:
