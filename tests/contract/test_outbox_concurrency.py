@@ -9,6 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from outbox import Claim, OutboxOptions, Settlement
+from tests.support.databases import engine_for
 from tests.support.outbox import SEVERAL_WRITERS, Outbox, ids, message, messages
 from uow.sql.clock import DatabaseClock
 from uow.sql.dialect import database_of
@@ -52,6 +53,23 @@ async def test_eight_relays_share_a_thousand_rows_without_sharing_any(engine: As
     assert len(claimed) == 1000
     assert set(claimed) == {each.id for each in added}
     assert len({claim.token for claim in claims}) == len(claims)
+
+
+@pytest.mark.parametrize("database_kind", SEVERAL_WRITERS)
+async def test_relays_share_the_work_whatever_isolation_the_application_has_chosen(database_url: str) -> None:
+    """Under SERIALIZABLE, claims would fail for one another; a step chooses its own isolation."""
+    async with engine_for(database_url, isolation_level="SERIALIZABLE") as engine:
+        outbox = await Outbox(engine, OutboxOptions(batch_size=20), clock=DatabaseClock()).create()
+        added = await outbox.append(*messages(400))
+        claimed: list[object] = []
+
+        async def relay() -> None:
+            while (claim := await outbox.claim()).rows:
+                claimed.extend(ids(claim))
+                await outbox.publish(claim)
+
+        await asyncio.gather(*(relay() for _ in range(6)))
+    assert sorted(map(str, claimed)) == sorted(str(each.id) for each in added)
 
 
 @pytest.mark.parametrize("database_kind", SEVERAL_WRITERS)

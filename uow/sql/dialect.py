@@ -27,6 +27,7 @@ class Database:
 
     skip_locked: SELECT ... FOR UPDATE SKIP LOCKED exists.
     update_returning: UPDATE ... RETURNING exists, so a claim is one statement.
+    changing_ctes: a WITH clause may change rows, so that two tables are changed in one statement.
     notify: LISTEN/NOTIFY exists.
     transaction_status: the outcome of a transaction can be asked later by its id.
     single_writer: one writing transaction at a time; it must begin IMMEDIATE.
@@ -35,7 +36,8 @@ class Database:
     array_parameters: a list can be bound as one value.
     locks_only_what_it_takes: SELECT ... LIMIT ... FOR UPDATE locks the rows it returns and no others.
     partial_indexes: an index can leave rows out; a query that repeats its condition uses it.
-    claim_isolation: the isolation level that keeps a claim from locking what it leaves, if not the default.
+    claim_isolation: the isolation level of store steps: claims must see what was committed meanwhile and
+        lock nothing that they leave. An application may have chosen another one for its own transactions.
     parameters_limit: how many bound values one statement may carry.
     """
 
@@ -43,6 +45,7 @@ class Database:
     upsert: UpsertStyle
     skip_locked: bool
     update_returning: bool
+    changing_ctes: bool
     notify: bool
     transaction_status: bool
     single_writer: bool
@@ -60,6 +63,7 @@ POSTGRESQL: Final = Database(
     upsert=UpsertStyle.ON_CONFLICT,
     skip_locked=True,
     update_returning=True,
+    changing_ctes=True,
     notify=True,
     transaction_status=True,
     single_writer=False,
@@ -68,7 +72,7 @@ POSTGRESQL: Final = Database(
     array_parameters=True,
     locks_only_what_it_takes=True,
     partial_indexes=True,
-    claim_isolation=None,
+    claim_isolation="READ COMMITTED",
     parameters_limit=32_767,
 )
 SQLITE: Final = Database(
@@ -76,6 +80,7 @@ SQLITE: Final = Database(
     upsert=UpsertStyle.ON_CONFLICT,
     skip_locked=False,
     update_returning=True,
+    changing_ctes=False,
     notify=False,
     transaction_status=False,
     single_writer=True,
@@ -92,6 +97,7 @@ MYSQL: Final = Database(
     upsert=UpsertStyle.ON_DUPLICATE_KEY,
     skip_locked=True,
     update_returning=False,
+    changing_ctes=False,
     notify=False,
     transaction_status=False,
     single_writer=False,
