@@ -9,6 +9,7 @@ from inbox.acquisition import AcquireStatus
 from inbox.receipt import ReceiptKey
 from tests.support.inbox import Inbox, message, statuses
 from tests.support.statements import recorded_statements
+from uow.message import Message
 from uow.sql.clock import DatabaseClock
 from uow.sql.step import run_step
 
@@ -167,6 +168,22 @@ async def test_overlapping_batches_in_different_order_never_deadlock_to_the_call
     answers = await asyncio.gather(*(inbox.acquire("billing", *order) for order in orders))
     acquired = [each.receipt.key for answer in answers for each in answer if each.receipt]
     assert sorted(acquired) == sorted(ReceiptKey(one.id, "billing") for one in known)
+
+
+@pytest.mark.parametrize("database_kind", ["postgresql", "mariadb"])
+async def test_batches_are_locked_in_one_order_so_that_nothing_need_be_retried(inbox: Inbox) -> None:
+    known = [message() for _ in range(400)]
+    await inbox.acquire("billing", *known)
+    inbox.clock.advance(60)
+
+    async def acquire(order: list[Message]) -> int:
+        answers = await run_step(
+            inbox.engine, lambda connection: inbox.store.acquire(connection, "billing", order), attempts=1
+        )
+        return sum(answer.receipt is not None for answer in answers)
+
+    orders = [known, known[::-1]] * 4
+    assert sum(await asyncio.gather(*(acquire(order) for order in orders))) == 400
 
 
 async def test_the_real_clock_of_the_database_leases_and_expires(inbox: Inbox) -> None:
