@@ -16,11 +16,13 @@ from uow.message import Message
 from uow.sql.dialect import Database, UpsertStyle, database_of
 from uow.sql.fault import Fault, fault_of
 from uow.sql.insert import insert_skipping_existing, inserts_many_at_once
+from uow.text import utf8_bytes_of
 
 _ROUNDS: Final = 5
 _VALUES_PER_ROW: Final = 16
-_PAYLOAD_UNITS: Final = 4 * 1_048_576
-"""MariaDB refuses a statement longer than its `max_allowed_packet`, 16 MiB by default."""
+_PAYLOAD_BYTES: Final = 4 * 1_048_576
+"""MariaDB refuses a statement longer than its `max_allowed_packet`, 16 MiB by default, and escaping can
+double the length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +70,14 @@ def _check_same(message: Message, earlier: Message) -> None:
 
 def _portions(messages: Sequence[Message], rows: int) -> Iterator[list[Message]]:
     portion: list[Message] = []
-    units = 0
+    total = 0
     for message in messages:
-        if portion and (len(portion) == rows or units + len(message.payload) > _PAYLOAD_UNITS):
+        payload_bytes = utf8_bytes_of(message.payload)
+        if portion and (len(portion) == rows or total + payload_bytes > _PAYLOAD_BYTES):
             yield portion
-            portion, units = [], 0
+            portion, total = [], 0
         portion.append(message)
-        units += len(message.payload)
+        total += payload_bytes
     if portion:
         yield portion
 

@@ -16,7 +16,7 @@ from uow.sql.chosen import chosen_by
 from uow.sql.dialect import database_of
 from uow.sql.index_hint import PRIMARY, change_by, joined_as_written, read_by
 
-_ROUNDS: Final = 20
+_ROUNDS: Final = 5
 _LOOK_AHEAD: Final = 8
 
 
@@ -25,7 +25,8 @@ def claim(connection: Connection, ground: Ground, limit: int) -> Claim:
 
     The first due rows are taken in hand, `limit` of them. Those behind an earlier row of their ordering key
     are put off, so that the next claim does not meet them again, however many they are; the others are
-    leased. A full round in which all are put off is followed by another one.
+    leased. A full round in which all are put off is followed by another one, a few times; then the caller
+    is told that there may be more.
     """
     token = uuid4()
     row = ground.table.alias("due")

@@ -19,7 +19,8 @@ class ClaimedMessage:
 class Claim:
     """Rows leased under one token, in the order in which they were enqueued; may be empty.
 
-    `more` says that further rows may be due at this moment, so claim again rather than wait.
+    `more` says that further rows may be due at this moment: claim again rather than wait, even when there
+    are no rows, which happens when a long queue behind the head of an ordering key was put off.
     """
 
     token: UUID

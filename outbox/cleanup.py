@@ -28,7 +28,7 @@ def cleanup(connection: Connection, ground: Ground, limit: int) -> int:
     if not sequences:
         return 0
     still = and_(table.c.sequence.in_(sequences), _expired(ground, table))
-    return connection.execute(delete_by(connection, table, PRIMARY).where(still)).rowcount
+    return connection.execute(delete_by(table, PRIMARY).where(still)).rowcount
 
 
 def _expired(ground: Ground, row: FromClause) -> ColumnElement[bool]:

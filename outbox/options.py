@@ -25,7 +25,8 @@ class OutboxOptions:
     backoff: delays between tries.
     published_retention_seconds: published rows older than this are deleted by `cleanup` (positive).
     isolate_after: a row claimed so often in a row without any verdict is a suspect, claimed alone (1 to 100).
-    maximum_body_bytes: the longest payload in UTF-8 bytes, checked when an event is enqueued (at least 1).
+    maximum_body_bytes: the longest payload in UTF-8 bytes, checked when an event is enqueued (at least 1);
+    beyond a few MiB, MariaDB's `max_allowed_packet` has to be raised with it.
     """
 
     batch_size: int = 500

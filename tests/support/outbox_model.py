@@ -55,7 +55,7 @@ class OutboxModel:
 
     def claim(self, token: UUID, limit: int) -> list[int]:
         isolate = self.options.isolate_after
-        for _ in range(20):
+        for _ in range(5):
             window = self._first_due(lambda row: row.claim_count < isolate)[:limit]
             held = [row for row in window if self._held(row)]
             free = [row for row in window if row not in held]
