@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.support.databases import create_tables
 from uow.sql.clock import DatabaseClock, PinnedClock, read_clock
-from uow.sql.fault import Fault, fault_of
+from uow.sql.fault import Fault, fault_of, is_transient
 from uow.sql.step import run_step
 from uow.sql.types import ExactLongText, ExactText, ExactUuid, InstantTicks, UtcDateTime
 from uow.ticks import MAXIMUM_TICKS, UtcInstant
@@ -95,6 +95,26 @@ async def test_a_unique_violation_is_told_apart_by_its_code(ready: AsyncEngine) 
     with pytest.raises(Exception) as caught:  # noqa: PT011 - each driver wraps it in SQLAlchemy's class
         await run_step(ready, lambda connection: connection.execute(add))
     assert fault_of(caught.value) is Fault.UNIQUE_VIOLATION
+
+
+async def test_what_was_being_handled_meanwhile_says_nothing_about_a_database_error(
+    ready: AsyncEngine,
+) -> None:
+    add = insert(thing).values(key=1, name="a")
+    await run_step(ready, lambda connection: connection.execute(add))
+    try:
+        raise ConnectionResetError("another service is away")
+    except ConnectionResetError:
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - each driver wraps it in SQLAlchemy's class
+            await run_step(ready, lambda connection: connection.execute(add))
+    assert fault_of(caught.value) is Fault.UNIQUE_VIOLATION
+    assert not is_transient(caught.value)
+
+
+def test_an_error_that_is_raised_from_a_lost_connection_is_one_too() -> None:
+    error = OSError("cannot reach the database")
+    error.__cause__ = ConnectionRefusedError()
+    assert fault_of(error) is Fault.CONNECTION_LOST
 
 
 async def test_a_cancelled_step_finishes_and_gives_its_connection_back(ready: AsyncEngine) -> None:

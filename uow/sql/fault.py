@@ -41,13 +41,18 @@ def is_transient(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
+    """What it was made of, the driver's own error before what that was raised from.
+
+    Not what was merely being handled at that time: business code may use a unit of work inside
+    `except ConnectionError:` of another service.
+    """
     chain: list[BaseException] = []
     pending: list[Any] = [error]
     while pending:
         current = pending.pop()
-        if isinstance(current, BaseException) and current not in chain:
+        if isinstance(current, BaseException) and not any(current is known for known in chain):
             chain.append(current)
-            pending += [getattr(current, "orig", None), current.__cause__, current.__context__]
+            pending += [current.__cause__, getattr(current, "orig", None)]
     return chain
 
 
