@@ -1,6 +1,9 @@
 """Counts of what waits, and deleting what was published long ago."""
 
+from uuid import uuid4
+
 import pytest
+from sqlalchemy import inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from outbox import OutboxCounts, OutboxOptions
@@ -87,3 +90,25 @@ async def test_cleaning_is_bounded_and_takes_the_oldest_first(outbox: Outbox) ->
 async def test_a_cleanup_takes_1_to_10000(outbox: Outbox, limit: int) -> None:
     with pytest.raises(ValueError, match="limit must be between 1 and 10000"):
         await outbox.step(outbox.store.cleanup, limit=limit)
+
+
+@pytest.mark.parametrize("database_kind", ["postgresql", "mariadb"], indirect=True)
+async def test_the_lifecycle_follows_a_schema_that_the_engine_translates(engine: AsyncEngine) -> None:
+    tenant = f"tenant_{uuid4().hex[:12]}"
+    translated = engine.execution_options(schema_translate_map={None: tenant})
+    async with engine.begin() as connection:
+        await connection.execute(text(f"CREATE SCHEMA {tenant}"))
+    try:
+        outbox = await Outbox(translated, OutboxOptions(published_retention_seconds=100)).create()
+        await outbox.append(*messages(2, key="k"), message())
+        await outbox.publish(await outbox.claim())
+        outbox.advance(101)
+        assert await outbox.step(outbox.store.cleanup) == 2
+        assert len((await outbox.claim()).rows) == 1
+        async with engine.connect() as connection:
+            names = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
+        assert names == []
+    finally:
+        async with engine.begin() as connection:
+            cascade = " CASCADE" if engine.dialect.name == "postgresql" else ""
+            await connection.execute(text(f"DROP SCHEMA {tenant}{cascade}"))

@@ -1,8 +1,9 @@
 """Telling MySQL and MariaDB which index to use, where another plan would lock rows it only reads."""
 
-from typing import Final, TypeVarTuple
+from typing import Any, Final, TypeVarTuple
 
-from sqlalchemy import Connection, Delete, FromClause, Select, Table, Update, delete
+from sqlalchemy import ColumnElement, Delete, FromClause, Select, Table, Update, delete
+from sqlalchemy.ext.compiler import compiles
 
 PRIMARY: Final = "PRIMARY"
 
@@ -36,10 +37,23 @@ def joined_as_written(statement: Select[*Columns]) -> Select[*Columns]:
     return statement
 
 
-def delete_by(connection: Connection, table: Table, index: str) -> Delete:
+def delete_by(table: Table, index: str) -> Delete:
     """A DELETE from `table` that finds its rows by `index`; for MySQL and MariaDB alone.
 
     They take a hint only in the form of DELETE that names its table twice.
     """
-    name = connection.dialect.identifier_preparer.format_table(table)
-    return delete(table).prefix_with(name).with_hint(f"FORCE INDEX ({index})")
+    return delete(table).prefix_with(_Named(table)).with_hint(f"FORCE INDEX ({index})")
+
+
+class _Named(ColumnElement[Any]):
+    """The name of a table as the statement around it writes it, translated schema included."""
+
+    inherit_cache = False
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+
+@compiles(_Named)
+def _name(element: _Named, compiler: Any, **options: Any) -> str:
+    return str(compiler.process(element.table, asfrom=True, **options))
