@@ -11,6 +11,7 @@ from uow.savepoint import SavepointMarks
 from uow.sql.autocommit import begun_on_sqlite, commits_by_itself
 from uow.sql.dialect import database_of
 from uow.sql.fault import Fault, fault_of
+from uow.sql.sql_mode import require_safe_sql_mode
 from uow.staged_items import StagedItems
 from uow.unit_errors import (
     AutocommitError,
@@ -126,6 +127,7 @@ class SessionGuard:
             )
         if commits_by_itself(connection):
             raise AutocommitError(_AUTOCOMMIT_TEXT)
+        require_safe_sql_mode(connection)
         if database_of(connection).single_writer and not begun_on_sqlite(connection):
             # Python's own driver would begin at the first write only, and never for a savepoint.
             connection.exec_driver_sql("BEGIN IMMEDIATE")

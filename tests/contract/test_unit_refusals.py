@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import create_engine, insert, select, text
+from sqlalchemy import create_engine, insert, make_url, select, text
 from sqlalchemy.dialects import registry
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
@@ -39,6 +39,8 @@ from uow import (
     TwoPhaseSessionError,
 )
 from uow.sql.dialect import UnsupportedDatabaseError, database_of
+from uow.sql.sql_mode import UnsafeSqlModeError
+from uow.sql.step import run_step
 
 Use = Callable[[AsyncSession], Awaitable[object]]
 
@@ -321,6 +323,22 @@ async def test_an_application_that_makes_its_sync_session_with_a_sessionmaker_is
     async with unit:
         unit.session.add(Order(id=2))
     assert await stored(ready, Order) == [2]
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("driver", ["asyncmy", "aiomysql"])
+async def test_a_sql_mode_under_which_drivers_garble_texts_is_refused(database_url: str, driver: str) -> None:
+    modes = "SET sql_mode = CONCAT(@@sql_mode, ',NO_BACKSLASH_ESCAPES')"
+    url = make_url(database_url).set(drivername=f"mysql+{driver}")
+    async with engine_for(url, connect_args={"init_command": modes}) as engine:
+        await create_tables(engine, Model.metadata)
+        with pytest.raises(UnsafeSqlModeError, match="NO_BACKSLASH_ESCAPES"):
+            async with SelfManagedUnitOfWork(async_sessionmaker(engine), [NoteParticipant()]) as unit:
+                unit.stage(Note(1))
+        with pytest.raises(UnsafeSqlModeError, match="NO_BACKSLASH_ESCAPES"):
+            await run_step(engine, lambda connection: connection.execute(insert(note_table)))
+        assert await stored(engine) == []
+        assert checked_out(engine) == 0
 
 
 async def test_an_unknown_database_is_refused_before_anything_is_connected() -> None:

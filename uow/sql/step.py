@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from uow.sql.dialect import database_of
 from uow.sql.fault import Fault, fault_of
+from uow.sql.sql_mode import require_safe_sql_mode
 
 T = TypeVar("T")
 
@@ -48,6 +49,7 @@ async def _run_once(engine: AsyncEngine, step: Callable[[Connection], T]) -> T:
 
 
 def _in_transaction(connection: Connection, step: Callable[[Connection], T]) -> T:
+    require_safe_sql_mode(connection)
     with connection.begin():
         return step(connection)
 
