@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Iterator
 
 from sqlalchemy import Connection
@@ -57,10 +58,10 @@ class SessionGuard:
 
         When that task is over (a test's fixture opened the unit), the next one that uses it takes it on.
         """
-        task = asyncio.current_task()
+        task = _running_task()
         if task is self._owner or (task is not None and task is self._worker):
             return
-        if self._owner is None or self._owner.done():
+        if task is not None and (self._owner is None or self._owner.done()):
             self._owner = task
             return
         raise ConcurrentUseError(
@@ -96,7 +97,7 @@ class SessionGuard:
     @property
     def is_ending(self) -> bool:
         """Whether the running task is the one that ends the transaction."""
-        return self._worker is not None and asyncio.current_task() is self._worker
+        return self._worker is not None and _running_task() is self._worker
 
     def refuse(self, error: TransactionOwnedError) -> None:
         """Refuse what ends the transaction unless the unit itself does it."""
@@ -195,5 +196,15 @@ _AUTOCOMMIT_TEXT = (
 )
 
 
+def _running_task() -> asyncio.Task[object] | None:
+    """The task that runs here; None in a thread without an event loop, as `asyncio.to_thread` has."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
 def _named(task: asyncio.Task[object] | None) -> str:
-    return "no task" if task is None else f"task {task.get_name()!r}"
+    if task is None:
+        return f"no task (thread {threading.current_thread().name!r})"
+    return f"task {task.get_name()!r}"

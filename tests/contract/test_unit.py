@@ -383,6 +383,15 @@ async def test_children_of_gather_on_the_units_session_are_refused_and_nothing_i
     assert await stored(ready, Order) == []
 
 
+async def test_a_thread_that_uses_the_unit_of_a_task_is_told_so(unit: SelfManagedUnitOfWork) -> None:
+    async with unit:
+        with pytest.raises(ConcurrentUseError, match="no task"):
+            await asyncio.to_thread(unit.stage, Note(1))
+        with pytest.raises(ConcurrentUseError, match="no task"):
+            await asyncio.to_thread(lambda: unit.session)
+        unit.stage(Note(2))
+
+
 async def test_the_refusal_of_a_second_task_names_timeout_for_python_3_11(
     unit: SelfManagedUnitOfWork,
 ) -> None:
