@@ -1,17 +1,20 @@
 """One acquired receipt, one unit of work, one outcome; the same on every database."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import Connection, event, insert, select
+from sqlalchemy.ext.asyncio import async_sessionmaker
 
 from inbox.acquisition import AcquireStatus
 from inbox.attempt import Attempt
 from inbox.context import HandlerContext
+from inbox.handlers import Handler
 from inbox.options import ConsumerOptions, InboxOptions
 from inbox.outcome import ConsumeOutcome
 from inbox.receipt import ReceiptKey
@@ -462,6 +465,66 @@ async def test_the_correlation_id_of_the_message_is_in_force_and_goes_on(bench: 
     assert current_correlation_id() is None
     claim = await bench.inbox.step(OutboxStore(outbox_table).claim)
     assert [row.message.correlation_id for row in claim.rows] == ["Zoë-1"]
+
+
+@pytest.mark.parametrize(
+    ("handler", "outcome", "error_type"),
+    [
+        (pay, "consumed", None),
+        (failing(ValueError("secret")), "consume_failed", "ValueError"),
+        (failing(Reject("secret")), "dead_letter", "uow.outcome.Reject"),
+    ],
+    ids=["consumed", "failed", "rejected"],
+)
+async def test_the_span_is_told_the_outcome_and_the_class_of_the_error(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    handler: Handler[OrderPlaced],
+    outcome: str,
+    error_type: str | None,
+) -> None:
+    told: list[tuple[str, str | None]] = []
+
+    class Span:
+        def set_outcome(self, outcome: str, *, error_type: str | None = None) -> None:
+            told.append((outcome, error_type))
+
+    @contextlib.contextmanager
+    def span(message: Message, consumer: str, provider: str) -> Iterator[Span]:
+        assert (consumer, provider) == ("billing", "local")
+        yield Span()
+
+    monkeypatch.setattr("inbox.receiver.consume_span", span)
+    await bench.run(handler, order())
+    assert told == [(outcome, error_type)]
+
+
+async def test_a_renewal_while_the_handler_reads_and_writes_does_not_disturb_its_commit(bench: Bench) -> None:
+    message, read, renewed = order(), asyncio.Event(), asyncio.Event()
+
+    async def handler(event: OrderPlaced, context: HandlerContext) -> None:
+        await context.session.execute(select(payment))
+        read.set()
+        await renewed.wait()
+        await pay(event, context)
+
+    receipt = await bench.inbox.acquired("billing", message)
+    if bench.inbox.engine.dialect.name == "mysql":
+        # From MariaDB 11.6 on this is its default, and the unit then needs READ COMMITTED.
+        engine = bench.inbox.engine.execution_options(isolation_level="READ COMMITTED")
+        event.listen(engine.sync_engine, "begin", snapshot_isolation)
+        bench.sessions = async_sessionmaker(engine)
+    task = asyncio.create_task(bench.receiver(handler).handle(receipt))
+    await read.wait()
+    if bench.inbox.engine.dialect.name != "sqlite":
+        bench.inbox.clock.advance(20)
+        assert await bench.inbox.step(bench.inbox.store.renew, [receipt.lease]) == frozenset()
+    renewed.set()
+    assert await task is ConsumeOutcome.CONSUMED
+
+
+def snapshot_isolation(connection: Connection) -> None:
+    connection.exec_driver_sql("SET SESSION innodb_snapshot_isolation = ON")
 
 
 async def test_a_caught_failure_of_a_nested_block_keeps_nothing(bench: Bench) -> None:
