@@ -7,6 +7,7 @@ from uuid import UUID
 
 from inbox.receipt import ReceiptKey
 from inbox.state import ReceiptState
+from uow.failure_filter import FailureFilter
 from uow.message import Message
 
 
@@ -38,18 +39,10 @@ class ReceiptRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedReceiptFilter:
-    """Which dead-lettered receipts to list; everything given must hold.
-
-    failed_from (inclusive) and failed_before (exclusive) are aware moments.
-    """
+class FailedReceiptFilter(FailureFilter):
+    """Which dead-lettered receipts to list; everything given must hold."""
 
     consumer: str | None = None
-    contract_name: str | None = None
-    contract_version: int | None = None
-    error_code: str | None = None
-    failed_from: datetime | None = None
-    failed_before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)

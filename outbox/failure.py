@@ -6,27 +6,13 @@ from enum import StrEnum
 from uuid import UUID
 
 from outbox.state import OutboxState
+from uow.failure_filter import FailureFilter
 from uow.message import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedEventFilter:
-    """Which dead-lettered events; everything given must hold.
-
-    failed_from (inclusive) and failed_before (exclusive) are aware moments. Raises ValueError otherwise.
-    """
-
-    contract_name: str | None = None
-    contract_version: int | None = None
-    error_code: str | None = None
-    failed_from: datetime | None = None
-    failed_before: datetime | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("failed_from", "failed_before"):
-            moment: datetime | None = getattr(self, name)
-            if moment is not None and moment.tzinfo is None:
-                raise ValueError(f"{name} must have a time zone")
+class FailedEventFilter(FailureFilter):
+    """Which dead-lettered events; everything given must hold."""
 
 
 @dataclass(frozen=True, slots=True)

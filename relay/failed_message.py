@@ -4,7 +4,7 @@ import base64
 import binascii
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 import msgspec
@@ -12,6 +12,8 @@ import msgspec
 from relay.failure_id import FailureKind
 from relay.operation import Operation, OperationResult
 from uow.errors import FixTheCodeError
+from uow.failure_filter import FailureFilter
+from uow.text import check_text
 
 
 class FailedCursorError(FixTheCodeError):
@@ -37,26 +39,15 @@ class FailedMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedFilter:
-    """Which failed messages; everything given must hold.
+class FailedFilter(FailureFilter):
+    """Which failed messages; everything given must hold. A consumer asks for inbox failures alone.
 
-    failed_from (inclusive) and failed_before (exclusive) are aware moments. A consumer asks for inbox
-    failures alone.
+    failed_from (inclusive) and failed_before (exclusive) are aware moments. Raises ValueError naming the
+    field for a moment without a zone, a version that is none, or a text that no store may hold.
     """
 
     kind: FailureKind | None = None
-    contract_name: str | None = None
-    contract_version: int | None = None
     consumer: str | None = None
-    error_code: str | None = None
-    failed_from: datetime | None = None
-    failed_before: datetime | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("failed_from", "failed_before"):
-            moment: datetime | None = getattr(self, name)
-            if moment is not None and moment.tzinfo is None:
-                raise ValueError(f"{name} must have a time zone")
 
     def includes(self, kind: FailureKind) -> bool:
         """Whether failures of this kind can match."""
@@ -127,7 +118,7 @@ class BulkProgress:
 class Position(msgspec.Struct, frozen=True, array_like=True):
     """A place in the list of one kind."""
 
-    failed_at: datetime
+    failed_at: Annotated[datetime, msgspec.Meta(tz=True)]
     message_id: UUID
     consumer: str
 
@@ -144,11 +135,15 @@ class Positions(msgspec.Struct, frozen=True, array_like=True):
         if cursor is None:
             return cls()
         try:
-            return msgspec.json.decode(base64.urlsafe_b64decode(cursor.encode()), type=cls)
+            positions = msgspec.json.decode(base64.urlsafe_b64decode(cursor.encode()), type=cls)
+            for place in (positions.outbox, positions.inbox):
+                if place is not None:
+                    check_text("consumer", place.consumer)
         except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
             raise FailedCursorError(
                 "not a cursor of the list of failed messages; begin without one"
             ) from error
+        return positions
 
     def encode(self) -> str:
         """As a cursor's text."""

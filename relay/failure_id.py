@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 from uuid import UUID
 
 from uow.errors import FixTheCodeError
+from uow.text import TextError, check_consumer_name
 
 _OUTBOX: Final = re.compile(r"outbox:([0-9a-f]{32})", re.ASCII)
 _INBOX: Final = re.compile(r"inbox:([0-9a-f]{32}):(\S+)", re.ASCII)
@@ -68,7 +69,7 @@ class FailureId:
 
 def _unescape(text: str) -> str | None:
     try:
-        consumer = unquote(text, errors="strict")
+        consumer = check_consumer_name(unquote(text, errors="strict"))
         return consumer if quote(consumer, safe="") == text else None
-    except UnicodeError:
+    except (UnicodeError, TextError):
         return None

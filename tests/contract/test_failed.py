@@ -1,6 +1,7 @@
 """What operators do about failed messages: once, recorded, with the same identity and payload."""
 
 import asyncio
+import base64
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -269,10 +270,21 @@ async def test_wrong_arguments_are_refused_by_name_and_rule(ground: Ground) -> N
     for limit in (0, 1001):
         with pytest.raises(ValueError, match="limit must be between 1 and 1000"):
             await ground.failed.list(limit=limit)
-    with pytest.raises(FailedCursorError):
-        await ground.failed.list(cursor="abc")
+    for place in ('"2026-01-01T00:00:00"', '"2026-01-01T00:00:00Z"'):
+        forged = f'[null,[{place},"{uuid4()}","a\\u0000"]]'
+        for cursor in ("abc", base64.urlsafe_b64encode(forged.encode()).decode()):
+            with pytest.raises(FailedCursorError):
+                await ground.failed.list(cursor=cursor)
     with pytest.raises(ValueError, match="failed_from must have a time zone"):
         FailedFilter(failed_from=datetime(2026, 1, 1))  # noqa: DTZ001
+    for wrong in (
+        {"contract_name": "a\x00"},
+        {"consumer": "\ud800"},
+        {"error_code": 7},
+        {"contract_version": 2**31},
+    ):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            FailedFilter(**wrong)
     with pytest.raises(FailureIdError):
         await ground.failed.replay("42", operator="anna")
     for operator in ("", "  ", "a\nb", "x" * 201, "\U0001f600" * 101, "a\x00"):
