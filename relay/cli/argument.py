@@ -28,15 +28,19 @@ _AGE: Final = re.compile(r"(\d+)([smhd])", re.ASCII)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-def parse_moment(text: str) -> datetime:
-    """An aware moment from ISO 8601 text (UTC unless it names an offset) or an age such as `90m` or `7d`."""
+def parse_moment(text: str, *, option: str) -> datetime:
+    """An aware moment from ISO 8601 text (UTC unless it names an offset) or an age such as `90m` or `7d`.
+
+    Raises typer.BadParameter that names `option`.
+    """
     try:
         if match := _AGE.fullmatch(text):
             return datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
         moment = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise typer.BadParameter(
-            "expected 2026-01-31, 2026-01-31T10:00:00Z or an age such as 90m, 2h, 7d"
+            f"{text!r} is no moment; expected 2026-01-31, 2026-01-31T10:00:00Z or an age such as 90m, 2h, 7d",
+            param_hint=f"'{option}'",
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 

@@ -12,6 +12,7 @@ import typer
 from relay.app import App, AppConfigurationError, DatabaseUnavailableError, NothingToRunError
 from relay.broker import BrokerAddressError, BrokerUnavailableError, TopologyError
 from relay.cli.app_import import AppImportError, load_app
+from relay.cli.confirmation import NotConfirmedError
 from relay.cli.exit_code import ExitCode
 from relay.cli.screen import Screen
 from relay.dead_queue import NoDeadQueueError
@@ -42,6 +43,7 @@ _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (
     (UnknownConsumerError, ExitCode.NOT_FOUND),
     (NoDeadQueueError, ExitCode.NOT_FOUND),
     (FailureIdError, ExitCode.USAGE),
+    (NotConfirmedError, ExitCode.USAGE),
     (FailedCursorError, ExitCode.USAGE),
     (TextError, ExitCode.USAGE),
 )

@@ -7,6 +7,7 @@ import typer
 from relay.app import App
 from relay.cli.argument import AppArgument, JsonOption, OperatorOption, YesOption, examples
 from relay.cli.command import run_command
+from relay.cli.confirmation import confirmed
 from relay.cli.exit_code import ExitCode
 from relay.cli.screen import Screen
 from relay.settings import operator_name, read_settings
@@ -97,10 +98,12 @@ def drop(
     json: JsonOption = False,
 ) -> None:
     """Remove deliveries for ever, the oldest first. What they said is lost."""
-    if not yes:
-        typer.confirm(f"Remove up to {limit} dead deliveries of {consumer} for ever?", abort=True, err=True)
 
     async def work(loaded: App, screen: Screen) -> ExitCode:
+        found = [] if yes else await loaded.dead.list(consumer, limit=limit)
+        if found and not confirmed(f"Remove {len(found)} dead deliveries of {consumer} for ever?"):
+            screen.note("Nothing was dropped.")
+            return ExitCode.DONE
         dropped = await loaded.dead.drop(consumer, operator=_operator(operator), limit=limit)
         screen.document({"consumer": consumer, "dropped": dropped})
         screen.line(f"Dropped {dropped} deliveries of {consumer}.")

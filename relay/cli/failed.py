@@ -18,7 +18,7 @@ from relay.cli.failed_choice import (
     VersionOption,
     chosen,
 )
-from relay.cli.failed_view import show_detail, show_history, show_page
+from relay.cli.failed_view import none_found, show_detail, show_history, show_page
 from relay.cli.screen import Screen
 
 commands = typer.Typer(no_args_is_help=True, help="Messages that were given up: list, show, replay, discard.")
@@ -61,7 +61,9 @@ def list_failed(
 
     async def work(loaded: App, screen: Screen) -> ExitCode:
         await loaded.check_database()
-        show_page(await loaded.failed.list(wanted, cursor=cursor, limit=limit), screen)
+        page = await loaded.failed.list(wanted, cursor=cursor, limit=limit)
+        nothing = none_found(wanted, [each.name for each in loaded.consumers])
+        show_page(page, screen, nothing=nothing if cursor is None else "There are no more.")
         return ExitCode.DONE
 
     run_command(app, work, json=json)

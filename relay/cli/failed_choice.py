@@ -49,6 +49,6 @@ def chosen(
         contract_version=contract_version,
         consumer=consumer,
         error_code=error_code,
-        failed_from=parse_moment(since) if since else None,
-        failed_before=parse_moment(until) if until else None,
+        failed_from=parse_moment(since, option="--since") if since is not None else None,
+        failed_before=parse_moment(until, option="--until") if until is not None else None,
     )

@@ -8,6 +8,7 @@ import typer
 from relay.app import App
 from relay.cli.argument import AppArgument, JsonOption, OperatorOption, YesOption, examples
 from relay.cli.command import run_command
+from relay.cli.confirmation import confirmed
 from relay.cli.exit_code import ExitCode
 from relay.cli.failed_choice import (
     ConsumerOption,
@@ -19,6 +20,7 @@ from relay.cli.failed_choice import (
     VersionOption,
     chosen,
 )
+from relay.cli.failed_view import none_found
 from relay.cli.screen import Screen
 from relay.failed_message import BulkProgress, FailedFilter, OperationReport
 from relay.operation import OperationResult
@@ -116,7 +118,7 @@ async def _replay_all(
 ) -> ExitCode:
     if not yes and not screen.json:
         count = await app.failed.count(wanted)
-        if count and not typer.confirm(f"Replay {count} messages?", err=True):
+        if count and not confirmed(f"Replay {count} messages?"):
             screen.note("Nothing was replayed.")
             return ExitCode.DONE
     refused: list[OperationReport] = []
@@ -137,7 +139,10 @@ async def _replay_all(
             "refused": [_document(report) for report in refused],
         }
     )
-    screen.line(f"Replayed {done.accepted} of {done.done} messages.")
+    if done.done:
+        screen.line(f"Replayed {done.accepted} of {done.done} messages.")
+    else:
+        screen.line(none_found(wanted, [each.name for each in app.consumers]))
     _list_refused(refused, screen)
     return ExitCode.DONE if done.accepted == done.done else ExitCode.PARTLY_DONE
 

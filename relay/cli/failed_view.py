@@ -1,22 +1,33 @@
 """How failed messages look, to people and to programs."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from relay.cli.screen import Screen, as_rows
-from relay.failed_message import FailedDetail, FailedMessage, FailedPage
+from relay.failed_message import FailedDetail, FailedFilter, FailedMessage, FailedPage
 from relay.failure_id import FailureId, FailureKind
 from relay.operation import Operation
+from relay.suggestion import did_you_mean
 
 
-def show_page(page: FailedPage, screen: Screen) -> None:
-    """One page of the list."""
+def none_found(wanted: FailedFilter, consumers: Collection[str]) -> str:
+    """Why a list is empty: nothing failed, or nothing that the filter takes; a strange consumer is named."""
+    if wanted == FailedFilter():
+        return "Nothing has failed."
+    name = wanted.consumer
+    if name is None or name in consumers:
+        return "No failed message matches."
+    return f"No failed message matches: this App has no consumer {name!r}{did_you_mean(name, consumers)}"
+
+
+def show_page(page: FailedPage, screen: Screen, *, nothing: str = "Nothing has failed.") -> None:
+    """One page of the list; `nothing` is said of an empty one."""
     screen.document(
         {"failed": [message_document(each) for each in page.messages], "next_cursor": page.next_cursor}
     )
     if not page.messages:
-        screen.line("Nothing has failed.", style="green")
+        screen.line(nothing, style="green")
         return
     screen.table(
         ["Failure id", "Contract", "Failed at", "Attempts", "Error"],

@@ -64,6 +64,15 @@ def test_an_operator_finds_repairs_and_replays_what_failed(shop: Shop) -> None:
     assert shop.run("failed", "list", "shop:app").out == "Nothing has failed.\n"
 
 
+def test_an_empty_list_says_whether_nothing_failed_or_nothing_matches(shop: Shop) -> None:
+    shop.create_tables()
+    assert shop.run("failed", "list", "shop:app").out == "Nothing has failed.\n"
+    assert shop.run("failed", "list", "shop:app", "--since", "2h").out == "No failed message matches.\n"
+    strange = "No failed message matches: this App has no consumer 'biling'; did you mean 'billing'?\n"
+    assert shop.run("failed", "list", "shop:app", "--consumer", "biling").out == strange
+    assert shop.run("failed", "replay", "shop:app", "--all", "--consumer", "biling").out == strange
+
+
 def test_bulk_replay_and_discard_say_what_became_of_each(shop: Shop) -> None:
     shop.place(-1, -2, -3)
     process = shop.start("run", "shop:app")
@@ -84,6 +93,20 @@ def test_bulk_replay_and_discard_say_what_became_of_each(shop: Shop) -> None:
     assert (refused.code, "Nothing was replayed." in refused.err) == (0, True)
     done = shop.run("failed", "replay", "shop:app", "--all", "--kind", "inbox", "--since", "1h", "--yes")
     assert (done.code, done.out) == (0, "Replayed 1 of 1 messages.\n")
+
+
+def test_a_question_that_nobody_answers_does_nothing_and_names_the_option(shop: Shop) -> None:
+    shop.place(-1)
+    process = shop.start("run", "shop:app")
+    read_line(process.stderr, "dead-lettered")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+    asked = shop.run("failed", "replay", "shop:app", "--all")
+    assert (asked.code, "nothing was done" in asked.err, "--yes" in asked.err) == (2, True, True)
+    assert "File" not in asked.err
+    refused = shop.run("failed", "replay", "shop:app", "--all", stdin="n\n")
+    assert (refused.code, "Nothing was replayed." in refused.err) == (0, True)
+    assert len(shop.run("failed", "list", "shop:app", "--json").document["failed"]) == 1
 
 
 def test_relay_and_consumers_run_apart_and_drain_ends_by_itself(shop: Shop) -> None:

@@ -66,7 +66,11 @@ def test_dead_deliveries_are_listed_requeued_and_dropped(shop: Shop, names: str)
         "Requeued 1 deliveries for billing.\n"
     )
     kept = shop.run("dead", "drop", "shop:app", "billing", stdin="n\n")
-    assert kept.code == 1
+    assert (kept.code, "Nothing was dropped." in kept.err) == (0, True)
+    unanswered = shop.run("dead", "drop", "shop:app", "billing")
+    assert (unanswered.code, "--yes" in unanswered.err) == (2, True)
+    strange = shop.run("dead", "drop", "shop:app", "biling")
+    assert (strange.code, "did you mean 'billing'?" in strange.err) == (8, True)
     dropped = shop.run("dead", "drop", "shop:app", "billing", "--yes", "--operator", "anna", "--json")
     assert dropped.document == {"consumer": "billing", "dropped": 2}
     history = shop.run("failed", "history", "shop:app")

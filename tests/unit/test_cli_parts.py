@@ -35,20 +35,21 @@ DOCS = Path(__file__).parents[2] / "docs"
     ],
 )
 def test_a_moment_is_utc_unless_it_names_an_offset(text: str, moment: datetime) -> None:
-    assert parse_moment(text) == moment
+    assert parse_moment(text, option="--since") == moment
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("45s", 45), ("90m", 5400), ("2h", 7200), ("7d", 604_800)])
 def test_an_age_counts_back_from_now(text: str, seconds: int) -> None:
-    moment = parse_moment(text)
+    moment = parse_moment(text, option="--since")
     age = datetime.now(UTC) - moment
     assert timedelta(seconds=seconds) <= age < timedelta(seconds=seconds + 5)
 
 
 @pytest.mark.parametrize("text", ["yesterday", "7", "7w", "-1d", "", "99999999999999999d"])
 def test_other_text_is_no_moment(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="or an age such as 90m, 2h, 7d"):
-        parse_moment(text)
+    with pytest.raises(typer.BadParameter, match="or an age such as 90m, 2h, 7d") as caught:
+        parse_moment(text, option="--since")
+    assert "--since" in caught.value.format_message()
 
 
 @pytest.fixture
