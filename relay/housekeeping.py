@@ -76,7 +76,10 @@ class Housekeeping:
         )
 
     async def _run_all(self) -> None:
-        await asyncio.gather(*(supervise(chore.run, chore.health, self._stop) for chore in self.chores))
+        # A group, since a cancelled gather() returns as soon as the first of them has ended.
+        async with asyncio.TaskGroup() as group:
+            for chore in self.chores:
+                group.create_task(supervise(chore.run, chore.health, self._stop))
 
     async def _clean_outbox(self) -> bool:
         return await self._clean(self._outbox.cleanup)
