@@ -1,6 +1,8 @@
 """Pydantic models are events too, frozen or not, by pydantic's own methods and under the same rules."""
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -260,6 +262,63 @@ def test_other_fields_may_have_aliases() -> None:
     message = contracts.encode(Aliased(orderTotal=5))
     assert '"orderTotal":5' in message.payload
     assert contracts.decode(message).total == 5
+
+
+class Warehouse(BaseModel):  # type: ignore[misc,valid-type]
+    model_config = ConfigDict(frozen=True)
+
+    codes: set[str] = Field(default_factory=set, alias="theCodes")
+
+
+class Delivery(BaseModel):  # type: ignore[misc,valid-type]
+    id: UUID
+    occurred_at: UtcInstant
+    labels: pydantic.conset(str)  # type: ignore[valid-type]
+    by_name: dict[str, list[Warehouse]] = Field(default_factory=dict)
+    pairs: frozenset[tuple[str, frozenset[str]]] | None = None
+
+
+def test_sets_are_written_alike_whatever_the_order_in_which_python_holds_them(contracts: Contracts) -> None:
+    """Small integers that are equal modulo 8 stand in a set in the order in which they came."""
+
+    class Numbers(BaseModel):  # type: ignore[misc,valid-type]
+        id: UUID = UUID(int=7)
+        occurred_at: UtcInstant = UtcInstant(1)
+        numbers: set[int]
+
+    contracts.register(Numbers, name="numbers", version=1)
+    texts = set()
+    for numbers in ([0, 8, 16], [16, 8, 0]):
+        members: set[int] = set()
+        for number in numbers:
+            members.add(number)
+        texts.add(contracts.encode(Numbers(numbers=members)).payload)
+    assert len(texts) == 1
+
+
+def test_a_set_at_any_depth_is_written_alike_in_every_process() -> None:
+    program = (
+        "from tests.unit.test_contracts_pydantic import *\n"
+        "contracts = Contracts(); contracts.register(Delivery, name='delivery', version=1)\n"
+        "letters = 'abcdefghij'\n"
+        "event = Delivery(id=UUID(int=7), occurred_at=UtcInstant(1), labels=set(letters),\n"
+        "    by_name={'north': [Warehouse(theCodes=set(letters))]},\n"
+        "    pairs=frozenset({(letter, frozenset(letters)) for letter in letters}))\n"
+        "message = contracts.encode(event)\n"
+        "assert contracts.decode(message) == event\n"
+        "print(message.payload)"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(texts) == 1
 
 
 def test_a_dataclass_made_by_pydantic_is_an_event_too() -> None:

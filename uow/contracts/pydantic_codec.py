@@ -14,6 +14,7 @@ from uow.contracts.error import (
 from uow.contracts.fidelity import Fault
 from uow.contracts.reading import read_safely, reading_error, safe_path
 from uow.contracts.schema import IDENTITY_TYPES, check_identity_type, names_in_pydantic, pydantic_fields
+from uow.contracts.set_order import declares_sets, with_ordered_sets
 
 _KNOWN: Final = frozenset(get_args(ErrorType))
 _BY_THE_CLASS: Final = frozenset({"value_error", "assertion_error"})
@@ -31,6 +32,7 @@ class PydanticCodec:
                 raise NameError(error.message) from error
             raise ContractDefinitionError(f"{name} cannot be read from JSON: {error.message}") from error
         self.names = names_in_pydantic(event_type)
+        self._has_sets = declares_sets(event_type)
         for field, declared in pydantic_fields(event_type).items():
             check_identity_type(name, field, declared.annotation)
             if field in IDENTITY_TYPES and (
@@ -40,7 +42,8 @@ class PydanticCodec:
 
     def write(self, event: Any) -> bytes:
         """JSON in UTF-8."""
-        return self._adapter.dump_json(event, by_alias=True, round_trip=True, warnings=False)
+        body = self._adapter.dump_json(event, by_alias=True, round_trip=True, warnings=False)
+        return with_ordered_sets(event, body) if self._has_sets else body
 
     def find_formless(self, event: Any) -> Fault | None:
         """None: pydantic's own error names the field."""

@@ -38,9 +38,14 @@ def names_in_dataclass(event_type: type) -> frozenset[str]:
 def names_in_pydantic(event_type: type) -> frozenset[str]:
     """All field names at any depth of a pydantic model or pydantic dataclass."""
     names: set[str] = set()
-    for each in _classes_below(event_type, set()):
+    for each in classes_below(event_type):
         names.update(pydantic_fields(each))
     return frozenset(names)
+
+
+def classes_below(event_type: type) -> Iterator[type]:
+    """A pydantic class, and each pydantic class or dataclass that its fields name at any depth, once."""
+    return _classes_below(event_type, set())
 
 
 def pydantic_fields(model: Any) -> dict[str, Any]:
