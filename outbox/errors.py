@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from uow.errors import FixTheCodeError
+from uow.errors import FixTheCodeError, TryAgainError
 from uow.message import Message
 
 
@@ -36,5 +36,5 @@ class EventConflictError(FixTheCodeError):
         return type(self), (self.event_id, self.differs)
 
 
-class EventVanishedError(FixTheCodeError):
+class EventVanishedError(TryAgainError):
     """Events were neither added nor found: something deletes rows of the outbox while they are enqueued."""

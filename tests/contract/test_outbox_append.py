@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from outbox import EventConflictError
+from outbox import EventConflictError, EventVanishedError
 from tests.support.outbox import SEVERAL_WRITERS, Outbox, message, messages
+from uow.errors import TryAgainError
 from uow.message import Message
 from uow.sql.dialect import database_of
 from uow.ticks import MAXIMUM_TICKS, UtcInstant
@@ -117,6 +118,16 @@ async def test_the_transaction_id_comes_with_the_insert_where_it_can_be_asked_la
         assert status == "committed"
     else:
         assert report.transaction_id is None
+
+
+async def test_an_event_that_can_neither_be_added_nor_found_is_an_error_that_may_be_tried_again(
+    outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a clean-up deletes each time the row that the insert met."""
+    monkeypatch.setattr("outbox.append._insert", lambda *_: ((), None))
+    with pytest.raises(EventVanishedError, match="2 events could neither be added nor found") as caught:
+        await outbox.step(outbox.store.append, messages(2))
+    assert isinstance(caught.value, TryAgainError)
 
 
 async def test_more_rows_than_one_statement_can_carry_are_stored_all(outbox: Outbox) -> None:
