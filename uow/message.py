@@ -1,6 +1,6 @@
 """The frozen envelope that outbox, relay and inbox share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from uow.ticks import UtcInstant
@@ -8,7 +8,8 @@ from uow.ticks import UtcInstant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One event in the form in which it is stored and sent; `payload` is its JSON text, made once.
+    """One event in the form in which it is stored and sent; `payload` is its JSON text, made once
+    (and kept out of `repr`, so that no log line shows it).
 
     The ordering key stays in the outbox of the sender; it is not on the wire.
     """
@@ -17,7 +18,7 @@ class Message:
     contract_name: str
     contract_version: int
     occurred_at: UtcInstant
-    payload: str
+    payload: str = field(repr=False)
     correlation_id: str | None = None
     traceparent: str | None = None
     tracestate: str | None = None
