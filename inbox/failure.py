@@ -9,7 +9,7 @@ from sqlalchemy.exc import StatementError
 
 from inbox.error_code import ErrorCode
 from inbox.errors import ProcessingTimeoutError
-from uow.errors import LookAtItError
+from uow.errors import LookAtItError, SelfManagedError
 from uow.message import Message
 from uow.outcome import Reject, RetryAfter
 from uow.text import clean_text
@@ -81,15 +81,24 @@ def class_path(error: BaseException) -> str:
 def frames_of(error: BaseException) -> str:
     """Where it was raised: files, lines and source, the innermost last; none of its text.
 
-    Begins at the handler; of a deep stack the beginning and the end.
+    Of a timeout, or of another error of ours that something else caused, where that was: there the handler
+    stood. Begins at the handler; of a deep stack the beginning and the end.
     """
-    frames = traceback.extract_tb(_single(error).__traceback__)
+    frames = traceback.extract_tb(_first_cause(_single(error)).__traceback__)
     while len(frames) > 1 and frames[0].filename.startswith(_HERE):
         del frames[0]
     lines = frames.format()
     if len(lines) > _OUTER_FRAMES + _INNER_FRAMES:
         lines[_OUTER_FRAMES:-_INNER_FRAMES] = ["  ...\n"]
     return "".join(lines).rstrip()
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """What an error of ours was raised from; any other error is its own."""
+    cause = error
+    while isinstance(error, SelfManagedError) and cause.__cause__ is not None:
+        cause = _single(cause.__cause__)
+    return cause
 
 
 def _single(error: BaseException) -> BaseException:

@@ -23,6 +23,7 @@ from inbox.store import InboxStore
 from inbox.table import InboxNotMappedError, add_inbox_table, inbox_table
 from tests.support.inbox import message
 from uow.outcome import Reject, RetryAfter
+from uow.unit_errors import RollbackOnlyError
 
 
 def test_each_answer_to_a_delivery_that_is_not_run_is_counted_once_and_rightly() -> None:
@@ -183,3 +184,45 @@ def test_the_error_of_a_lost_lease_survives_pickling() -> None:
     error = ReceiptLeaseLostError(ReceiptKey(uuid4(), "billing"))
     assert pickle.loads(pickle.dumps(error)).key == error.key
     assert "billing" in str(error)
+
+
+async def test_a_timeout_is_located_where_the_handler_stood() -> None:
+    attempt = Attempt(AcquiredReceipt(message=message(), consumer="a", token=uuid4(), attempt=1))
+
+    async def charge_the_card() -> None:
+        await asyncio.sleep(60)
+
+    with pytest.raises(ProcessingTimeoutError) as caught:
+        async with attempt.limited(0.01):
+            await charge_the_card()
+    assert "in charge_the_card" in frames_of(caught.value)
+
+
+def test_a_unit_that_was_undone_is_located_at_its_first_cause() -> None:
+    def reserve_stock() -> None:
+        raise ValueError("none left")
+
+    def finish() -> None:
+        try:
+            reserve_stock()
+        except ValueError as error:
+            raise RollbackOnlyError(error) from error
+
+    with pytest.raises(RollbackOnlyError) as caught:
+        finish()
+    assert "in reserve_stock" in frames_of(caught.value)
+
+
+def test_a_failure_of_the_handler_is_located_where_it_was_raised_whatever_caused_it() -> None:
+    def look_up() -> None:
+        raise KeyError("AQ")
+
+    def bill() -> None:
+        try:
+            look_up()
+        except KeyError as error:
+            raise ValueError("no rate") from error
+
+    with pytest.raises(ValueError, match="no rate") as caught:
+        bill()
+    assert "in look_up" not in frames_of(caught.value)
