@@ -24,7 +24,8 @@ class ConsumerHost:
     Without a broker (`local:`) only the pump brings work. `wake` ends the wait of an idle pump. Leases are
     renewed from a thread of their own, so a handler that blocks the event loop keeps its lease until its
     processing timeout, and not longer. On SQLite a handler that has written holds the one write lock, in
-    which nothing can be renewed: there it must end within its lease. The broker belongs to the caller.
+    which nothing can be renewed: there it must end within its lease (see relay.single_writer). The broker
+    belongs to the caller.
     """
 
     def __init__(

@@ -26,15 +26,19 @@ Ended = Callable[[ConsumeOutcome | None], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedConsumer:
-    """A consumer with everything that a host needs to run it; `options` has its overrides applied."""
+    """A consumer with everything that a host needs to run it; `options` has its overrides applied.
+
+    shared_slots: what all consumers of a host use together, instead of its own concurrency.
+    """
 
     binding: ConsumerBinding
     receiver: Receiver
     options: InboxOptions
+    shared_slots: Slots | None = None
     slots: Slots = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slots", Slots(self.options.concurrency))
+        object.__setattr__(self, "slots", self.shared_slots or Slots(self.options.concurrency))
 
     @property
     def name(self) -> str:

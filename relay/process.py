@@ -22,11 +22,14 @@ from relay.local_broker import LocalOutlet
 from relay.outlet import BrokerOutlet, Outlet
 from relay.publisher import OutboxRelay
 from relay.service import Component
+from relay.single_writer import fit_to_lease, slots_for
+from relay.slots import Slots
 from relay.subscription import check_consumer
 from relay.supervision import LoopHealth
 from relay.wakeup import NotificationListener
 from uow.errors import FixTheCodeError, TryAgainError
 from uow.participant import Participant
+from uow.sql.dialect import database_of
 from uow.sql.lease import LeaseStore, lease_table
 from uow.unit import SelfManagedUnitOfWork
 from uow.wakeup import INBOX_CHANNEL, OUTBOX_CHANNEL, CommitSignal
@@ -184,14 +187,17 @@ def _chosen(ground: ProcessGround, only: Collection[str] | None) -> list[HostedC
         check_consumer(name, names)
     if not names:
         raise NothingToRunError("this App has no consumers; give it some: App(..., consumers=[...])")
+    shared = slots_for(database_of(parts.engine))
     return [
-        _hosted(ground, consumer, binding)
+        _hosted(ground, consumer, binding, shared)
         for consumer, binding in zip(parts.consumers, parts.bindings, strict=True)
         if only is None or consumer.name in only
     ]
 
 
-def _hosted(ground: ProcessGround, consumer: Consumer, binding: ConsumerBinding) -> HostedConsumer:
+def _hosted(
+    ground: ProcessGround, consumer: Consumer, binding: ConsumerBinding, shared_slots: Slots | None
+) -> HostedConsumer:
     parts = ground.parts
     receiver = Receiver(
         consumer,
@@ -199,7 +205,9 @@ def _hosted(ground: ProcessGround, consumer: Consumer, binding: ConsumerBinding)
         unit_of_work=ground.unit_of_work,
         store=ground.inbox,
         contracts=parts.contracts,
-        options=parts.options.inbox,
+        options=fit_to_lease(parts.options.inbox, database_of(parts.engine)),
         provider=parts.provider,
     )
-    return HostedConsumer(binding=binding, receiver=receiver, options=receiver.options)
+    return HostedConsumer(
+        binding=binding, receiver=receiver, options=receiver.options, shared_slots=shared_slots
+    )

@@ -15,6 +15,7 @@ from inbox.store import InboxStore
 from relay.hosted import HostedConsumer, RunningReceipts
 from relay.loop_step import loop_step
 from relay.polling import AdaptivePolling
+from relay.slots import Slots
 from relay.supervision import LoopHealth, StopRequest, unless_stopped
 from uow.telemetry import Operation, record_operation
 from uow.wake import Waiter, WakeSignal
@@ -50,7 +51,8 @@ class InboxPump:
         self._wake = wake
         self._poll_interval_seconds = poll_interval_seconds
         self._stop = stop
-        self._requests: dict[str, asyncio.Future[int]] = {}
+        self._slots = tuple(dict.fromkeys(consumer.slots for consumer in consumers))
+        self._requests: dict[Slots, asyncio.Future[int]] = {}
         self._chores_due_at = time.monotonic() + poll_interval_seconds
         self.health = LoopHealth(name="inbox pump")
 
@@ -71,38 +73,39 @@ class InboxPump:
                 self._give_back_requests()
 
     async def _claim_and_start(self, waiter: Waiter) -> bool:
-        shares = self._granted(waiter)
-        if not shares:
+        unused = self._granted(waiter)
+        if not unused:
             return False
-        unused = dict(shares)
+        shares = {name: unused[each.slots] for name, each in self._consumers.items() if each.slots in unused}
         try:
             claimed_at = time.monotonic()
-            limit = sum(shares.values())
+            limit = sum(unused.values())
             receipts = await loop_step(self._engine, lambda c: self._store.claim(c, shares, limit=limit))
             for receipt in receipts:
-                unused[receipt.consumer] -= 1
-                self._running.start(self._consumers[receipt.consumer], receipt, claimed_at=claimed_at)
+                consumer = self._consumers[receipt.consumer]
+                unused[consumer.slots] -= 1
+                self._running.start(consumer, receipt, claimed_at=claimed_at)
         finally:
-            for name, count in unused.items():
-                self._consumers[name].slots.give_back(count)
+            for slots, count in unused.items():
+                slots.give_back(count)
         return bool(receipts)
 
-    def _granted(self, waiter: Waiter) -> dict[str, int]:
-        """How many slots of each consumer are ours now; where none is free we queue, and are woken later."""
-        shares: dict[str, int] = {}
-        for name, consumer in self._consumers.items():
-            request = self._requests.pop(name, None) or consumer.slots.request(consumer.slots.limit)
+    def _granted(self, waiter: Waiter) -> dict[Slots, int]:
+        """How many of all slots are ours now; where none is free we queue, and are woken later."""
+        granted: dict[Slots, int] = {}
+        for slots in self._slots:
+            request = self._requests.pop(slots, None) or slots.request(slots.limit)
             if request.done():
-                shares[name] = request.result()
+                granted[slots] = request.result()
             else:
                 request.add_done_callback(lambda _request: waiter.wake())
-                self._requests[name] = request
-        return shares
+                self._requests[slots] = request
+        return granted
 
     def _give_back_requests(self) -> None:
-        for name, request in self._requests.items():
+        for slots, request in self._requests.items():
             if not request.cancel() and not request.cancelled():
-                self._consumers[name].slots.give_back(request.result())
+                slots.give_back(request.result())
         self._requests.clear()
 
     async def _do_chores(self) -> None:

@@ -1,4 +1,4 @@
-"""The concurrency limit of one consumer, shared by broker deliveries and the inbox pump."""
+"""A limit on running handlers, of one consumer or of all, shared by broker deliveries and the inbox pump."""
 
 import asyncio
 from collections import deque
