@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from inbox.attempt import Attempt
 from inbox.bookkeeping import Bookkeeper, to_the_end
 from inbox.context import HandlerContext
-from inbox.errors import NoHandlerError, ReceiptLeaseLostError
+from inbox.errors import NoHandlerError, ProcessingTimeoutError, ReceiptLeaseLostError
 from inbox.failure import (
     COMMIT_LOST,
     PROCESS_DIED,
@@ -80,17 +80,37 @@ class Receiver:
         with consume_span(attempt.receipt.message, self.consumer.name, self._provider) as span:
             ending, cancellation = await self._run(attempt)
             span.set_outcome(ending.outcome, error_type=ending.error_type)
-        attempt.outcome = ending.outcome
-        record_operation(
-            operation=Operation.CONSUME,
-            outcome=ending.outcome,
-            seconds=time.perf_counter() - started,
-            provider=self._provider,
-            consumer=self.consumer.name,
-        )
+        self._count(attempt, ending.outcome, time.perf_counter() - started)
         if cancellation is not None:
             raise cancellation
         return ending.outcome
+
+    async def give_up(self, attempt: Attempt) -> None:
+        """Record an attempt whose handler goes on in spite of its cancellation as timed out.
+
+        Nothing of what that handler still does is kept. An attempt that has ended meanwhile, or that has
+        lost its lease, stays as it is.
+        """
+        attempt.lose_lease()
+        limit = self.options.processing_timeout_seconds
+        error = ProcessingTimeoutError(f"the handler went on after {limit:g} s and ignored its cancellation")
+        failure = failure_of_handler(error, attempt.receipt.message)
+        if await self._bookkeeper.record(attempt.receipt, failure):
+            ending = self._not_consumed(attempt.receipt, failure, stored=True, frames="")
+            self._count(attempt, ending.outcome, limit)
+
+    def _count(self, attempt: Attempt, outcome: ConsumeOutcome, seconds: float) -> None:
+        """Once for each attempt: one that was given up may end later, and that counts no more."""
+        if attempt.outcome is not None:
+            return
+        attempt.outcome = outcome
+        record_operation(
+            operation=Operation.CONSUME,
+            outcome=outcome,
+            seconds=seconds,
+            provider=self._provider,
+            consumer=self.consumer.name,
+        )
 
     async def _run(self, attempt: Attempt) -> tuple[_Ending, asyncio.CancelledError | None]:
         """The ending, and the cancellation that goes on after it."""
@@ -107,7 +127,9 @@ class Receiver:
             return self._lost(attempt.receipt), None
         except CommitOutcomeUnknownError as error:
             closing = self._unknown(attempt.receipt, error)
-        except Exception as error:  # noqa: BLE001 - recorded, counted and logged
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # the process or its event loop is ending, and nothing may be awaited any more
+        except BaseException as error:  # noqa: BLE001 - recorded, counted and logged, `sys.exit()` too
             closing = self._failed(attempt.receipt, error)
         else:
             if refused is None:

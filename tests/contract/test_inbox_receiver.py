@@ -115,6 +115,23 @@ async def test_a_failed_attempt_is_rolled_back_recorded_and_due_after_its_back_o
     assert await bench.payments() == [1]
 
 
+class _Beyond(BaseException):
+    """As the timeouts of some libraries, which no `except Exception` catches."""
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), _Beyond("a timeout"), BaseExceptionGroup("two", [_Beyond()])]
+)
+async def test_whatever_a_handler_raises_is_its_own_failure(
+    bench: Bench, counted: list[str], error: BaseException
+) -> None:
+    message = order()
+    assert await bench.run(failing(error), message) is ConsumeOutcome.CONSUME_FAILED
+    assert await nothing_kept(bench)
+    assert await state_of(bench, message) == ("failed", "handler_error", 1)
+    assert counted == ["consume_failed"]
+
+
 async def test_the_last_attempt_that_fails_dead_letters(bench: Bench, counted: list[str]) -> None:
     message = order()
     options = ConsumerOptions(max_retry_attempts=2)

@@ -1,6 +1,7 @@
 """A host runs each delivery once and tells the broker what section 5 of the rules says, on every database."""
 
 import asyncio
+import contextlib
 import time
 from dataclasses import replace
 from uuid import uuid4
@@ -9,6 +10,7 @@ import pytest
 from sqlalchemy import Connection, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from inbox.context import HandlerContext
 from inbox.handlers import Consumer
 from inbox.options import ConsumerOptions, InboxOptions
 from inbox.store import InboxStore
@@ -450,6 +452,34 @@ async def test_a_handler_that_is_cancelled_by_its_timeout_leaves_a_failure_to_be
         await eventually(lambda: running.queue.dispositions(message) == ACKNOWLEDGED)
         assert await receipt_states(ready) == {message.id: "failed"}
     assert recorder.cancelled == [1]
+
+
+@ON_ONE_DATABASE
+async def test_a_handler_that_ignores_its_cancellation_is_given_up_and_blocks_nobody(
+    ready: AsyncEngine,
+) -> None:
+    options = ConsumerOptions(processing_timeout_seconds=0.05, max_retry_attempts=0, concurrency=1)
+    consumer, released = Consumer("billing", options=options), asyncio.Event()
+    ended: list[int] = []
+
+    @consumer.handles(OrderPlaced)
+    async def stubborn(event: OrderPlaced, context: HandlerContext) -> None:
+        while event.order == 0 and not released.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await released.wait()
+        ended.append(event.order)
+
+    stuck, neighbour = placed(0), placed(1)
+    async with hosting(ready, consumer, options=SHORT_LEASE) as running:
+        await queue_of(running)
+        await running.queue.put(stuck, neighbour)
+        await eventually(lambda: running.queue.dispositions(neighbour) == ACKNOWLEDGED)
+        assert running.queue.dispositions(stuck) == ACKNOWLEDGED
+        assert await receipt_states(ready) == {stuck.id: "dead_lettered", neighbour.id: "processed"}
+    assert ended == [1]
+    released.set()
+    await eventually(lambda: ended == [1, 0])
+    assert (await receipt_states(ready))[stuck.id] == "dead_lettered"
 
 
 async def test_a_handler_whose_lease_was_taken_is_cancelled_and_writes_nothing(ready: AsyncEngine) -> None:
