@@ -40,6 +40,7 @@ def put_under_guard(connection: Connection, guard: SessionGuard) -> None:
         event.listen(engine, "commit", _commit)
         event.listen(engine, "rollback", _rollback)
         event.listen(engine, "before_cursor_execute", _execute)
+        event.listen(engine, "after_cursor_execute", _executed)
     if not event.contains(connection.dialect, "handle_error", _error):
         event.listen(connection.dialect, "handle_error", _error)
     setattr(connection, _GUARD, guard)
@@ -76,6 +77,7 @@ def _execute(connection: Connection, _cursor: Any, statement: str, *_rest: Any) 
     if guard is None:
         return
     guard.require_owner()
+    guard.require_open_transaction(connection)
     if commits(statement, database_of(connection)):
         guard.refuse(ForeignCommitError(f"this statement commits or begins a transaction; {_COMMIT_TEXT}"))
     if rolls_back(statement):
@@ -84,6 +86,12 @@ def _execute(connection: Connection, _cursor: Any, statement: str, *_rest: Any) 
         guard.savepoints.opened(opened)
     elif (left := rolled_back_savepoint(statement)) is not None:
         guard.savepoints.rolled_back_to(left)
+
+
+def _executed(connection: Connection, *_rest: Any) -> None:
+    guard = _guard_of(connection)
+    if guard is not None:
+        guard.require_open_transaction(connection)
 
 
 def _error(context: ExceptionContext) -> None:

@@ -12,6 +12,7 @@ from uow.savepoint import SavepointMarks
 from uow.sql.autocommit import begun_on_sqlite, commits_by_itself
 from uow.sql.dialect import database_of
 from uow.sql.fault import Fault, fault_of
+from uow.sql.open_transaction import has_open_transaction
 from uow.sql.sql_mode import require_safe_sql_mode
 from uow.staged_items import StagedItems
 from uow.unit_errors import (
@@ -47,6 +48,7 @@ class SessionGuard:
         self._owner = asyncio.current_task()
         self._worker: asyncio.Task[object] | None = None
         self._flushes = 0
+        self._was_open = False
 
     @property
     def connection(self) -> Connection | None:
@@ -141,6 +143,16 @@ class SessionGuard:
                 "the connection of this unit of work was closed or invalidated by the code, so nothing can "
                 "be committed; remove the call"
             )
+        if connection is not None:
+            self.require_open_transaction(connection)
+
+    def require_open_transaction(self, connection: Connection) -> None:
+        """Refuse to go on when the transaction that was open on `connection` is over beneath SQLAlchemy."""
+        still_open = has_open_transaction(connection)
+        if still_open:
+            self._was_open = True
+        elif still_open is False and self._was_open and self.first_cause is None:
+            self.refuse(TransactionOwnedError(_ENDED_BENEATH_TEXT))
 
     def connection_commits(self, error: TransactionOwnedError) -> None:
         """The connection is about to send COMMIT; refused with `error` unless the unit does it."""
@@ -190,6 +202,11 @@ class SessionGuard:
             self.turn_rollback_only(error)
 
 
+_ENDED_BENEATH_TEXT = (
+    "the transaction of this unit of work was committed or rolled back beneath it, by a procedure, by one of "
+    "several statements in a text, by a conflict clause or on the driver's own connection; part of the work "
+    "may be kept, and nothing more can be. Remove what ends the transaction"
+)
 _AUTOCOMMIT_TEXT = (
     "the engine or connection is in AUTOCOMMIT, so each statement would be kept by itself; create the "
     'sessionmaker on an engine without isolation_level="AUTOCOMMIT" and without autocommit in connect_args'
