@@ -18,7 +18,5 @@ class ErrorCode(StrEnum):
     """The message cannot be decoded here, or this consumer has no handler for it."""
     PROCESS_DIED = "process_died"
     """The process ended during each of the last attempts."""
-    LEASE_LOST = "lease_lost"
-    """Reserved for records of attempts whose lease was lost; such an attempt writes nothing itself."""
     DATABASE_LOST = "database_lost"
     """The connection was lost during the commit, which did not happen."""

@@ -66,8 +66,7 @@ class Consumer:
                 f"{told}: there is one already; call both effects from one handler, or give the second "
                 "effect a consumer of its own"
             )
-        call = handler if inspect.isroutine(handler) else getattr(handler, "func", type(handler).__call__)
-        if not (inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)):
+        if not _is_async(handler):
             raise HandlerNotAsyncError(
                 f"{told}: must be `async def`; run blocking work with `await asyncio.to_thread(...)`"
             )
@@ -77,3 +76,10 @@ class Consumer:
             raise HandlerSignatureError(
                 f"{told}: is called as handler(event, context), but {error}"
             ) from error
+
+
+def _is_async(handler: object) -> bool:
+    """Whether it is an `async def`, or an object that is called like one."""
+    if inspect.iscoroutinefunction(handler):  # sees through functools.partial
+        return True
+    return callable(handler) and inspect.iscoroutinefunction(type(handler).__call__)

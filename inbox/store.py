@@ -1,6 +1,6 @@
 """The inbox in a few verbs. Each is a contract; behind it stands one conditional statement for any batch."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Table
@@ -190,8 +190,3 @@ class InboxStore:
         Unfinished, dead-lettered and discarded receipts are never touched.
         """
         return cleanup(connection, self._ground, limit=limit)
-
-
-def leases_of(receipts: Iterable[AcquiredReceipt]) -> list[ReceiptLease]:
-    """The leases of acquired receipts, as `renew` and `release` ask for them."""
-    return [receipt.lease for receipt in receipts]

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 from inbox.options import InboxOptions
-from inbox.receipt import AcquiredReceipt
-from inbox.store import InboxStore, leases_of
+from inbox.receipt import AcquiredReceipt, ReceiptLease
+from inbox.store import InboxStore
 from inbox.table import DUE_INDEX, FINISHED_INDEX, LEASED_INDEX
 from tests.support.inbox import Inbox, message
 from tests.support.statements import recorded_statements
@@ -24,6 +24,10 @@ SIZES = pytest.mark.parametrize("count", [1, 50, 500])
 async def acquired(inbox: Inbox, count: int) -> list[AcquiredReceipt]:
     answers = await inbox.acquire("billing", *(message() for _ in range(count)))
     return [answer.receipt for answer in answers if answer.receipt]
+
+
+def leases_of(receipts: list[AcquiredReceipt]) -> list[ReceiptLease]:
+    return [receipt.lease for receipt in receipts]
 
 
 @SIZES
