@@ -274,6 +274,39 @@ async def test_too_late_is_too_late_also_for_a_handler_that_blocks_the_loop(benc
     assert (await state_of(bench, message))[1] == "timeout"
 
 
+async def test_a_handler_that_goes_on_in_spite_of_its_cancellation_is_given_up(
+    bench: Bench, counted: list[str]
+) -> None:
+    message, stubborn, may_end = order(), asyncio.Event(), asyncio.Event()
+
+    async def handler(event: OrderPlaced, context: HandlerContext) -> None:
+        await pay(event, context)
+        while not may_end.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await may_end.wait()
+            stubborn.set()
+
+    options = ConsumerOptions(processing_timeout_seconds=0.05)
+    receiver = bench.receiver(handler, consumer_options=options)
+    attempt = Attempt(await bench.inbox.acquired("billing", message))
+    task = asyncio.create_task(receiver.handle(attempt))
+    await stubborn.wait()
+    if bench.inbox.engine.dialect.name == "sqlite":  # its write transaction keeps everybody else out
+        may_end.set()
+        assert await task is ConsumeOutcome.CONSUME_FAILED
+    else:
+        await receiver.give_up(attempt)
+        assert attempt.outcome is ConsumeOutcome.CONSUME_FAILED
+        assert await state_of(bench, message) == ("failed", "timeout", 1)
+        may_end.set()
+        assert await task is ConsumeOutcome.LEASE_LOST
+        await receiver.give_up(attempt)
+    assert attempt.outcome is ConsumeOutcome.CONSUME_FAILED
+    assert counted == ["consume_failed"]
+    assert await state_of(bench, message) == ("failed", "timeout", 1)
+    assert await nothing_kept(bench)
+
+
 @pytest.mark.parametrize("error", [TimeoutError("the bank"), asyncio.CancelledError("a child of mine")])
 async def test_a_timeout_or_cancellation_of_the_handlers_own_is_its_failure(
     bench: Bench, error: BaseException
