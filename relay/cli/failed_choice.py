@@ -42,13 +42,18 @@ def chosen(
     since: str | None,
     until: str | None,
 ) -> FailedFilter:
-    """The filter that these options describe. Raises typer.BadParameter for a moment that is none."""
-    return FailedFilter(
-        kind=kind,
-        contract_name=contract,
-        contract_version=contract_version,
-        consumer=consumer,
-        error_code=error_code,
-        failed_from=parse_moment(since, option="--since") if since is not None else None,
-        failed_before=parse_moment(until, option="--until") if until is not None else None,
-    )
+    """The filter that these options describe. Raises typer.BadParameter for what can be no filter."""
+    failed_from = parse_moment(since, option="--since") if since is not None else None
+    failed_before = parse_moment(until, option="--until") if until is not None else None
+    try:
+        return FailedFilter(
+            kind=kind,
+            contract_name=contract,
+            contract_version=contract_version,
+            consumer=consumer,
+            error_code=error_code,
+            failed_from=failed_from,
+            failed_before=failed_before,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None

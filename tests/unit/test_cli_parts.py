@@ -52,6 +52,17 @@ def test_other_text_is_no_moment(text: str) -> None:
     assert "--since" in caught.value.format_message()
 
 
+@pytest.mark.parametrize(("option", "value"), [("--contract-version", "0"), ("--consumer", "a\x00")])
+@pytest.mark.parametrize("command", [("list", "shop:app"), ("replay", "shop:app", "--all")])
+def test_a_filter_that_no_message_can_match_is_wrong_usage(
+    command: tuple[str, ...], option: str, value: str
+) -> None:
+    done = CliRunner().invoke(program, ["failed", *command, option, value])
+    assert done.exit_code == ExitCode.USAGE
+    assert option.removeprefix("--").split("-")[0] in done.output
+    assert "Traceback" not in done.output
+
+
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lines:
     """A terminal of 60 columns; gives the lines it shows."""
