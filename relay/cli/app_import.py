@@ -14,6 +14,16 @@ from relay.secret import describe_error, mask_secrets
 from relay.suggestion import did_you_mean
 from uow.errors import FixTheCodeError
 
+_EXTRAS: Final = {
+    "asyncpg": ("postgresql", "postgresql+asyncpg://"),
+    "psycopg": ("postgresql", "postgresql+asyncpg://"),
+    "psycopg2": ("postgresql", "postgresql+asyncpg://"),
+    "asyncmy": ("mysql", "mysql+asyncmy://"),
+    "aiomysql": ("mysql", "mysql+asyncmy://"),
+    "pymysql": ("mysql", "mysql+asyncmy://"),
+    "MySQLdb": ("mysql", "mysql+asyncmy://"),
+}
+"""Drivers that a database URL may ask for: the extra, and the URL that it serves."""
 _OWN_DIRECTORY: Final = str(Path(__file__).resolve().parent)
 
 
@@ -118,7 +128,16 @@ def _failed(what: str, error: BaseException) -> AppModuleFailedError:
     reason = describe_error(error)
     if isinstance(error, SyntaxError):
         reason = "".join(traceback.format_exception_only(error)).strip()
-    return AppModuleFailedError(mask_secrets(f"{what}:\n{frames}{reason}"))
+    return AppModuleFailedError(mask_secrets(f"{what}:\n{frames}{reason}{_driver_hint(error)}"))
+
+
+def _driver_hint(error: BaseException) -> str:
+    """What to install, when the driver of a database URL is missing."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing not in _EXTRAS:
+        return ""
+    extra, url = _EXTRAS[missing]
+    return f"\nInstall {missing}, or install selfmanaged[{extra}] and begin the database URL with {url}"
 
 
 def _own_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:

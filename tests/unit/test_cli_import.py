@@ -89,6 +89,19 @@ def test_a_missing_submodule_is_named(directory: Path) -> None:
     assert "there is no module 'shop.wiring'" in fails("shop.wiring:app", AppModuleMissingError)
 
 
+def test_a_missing_database_driver_is_told_with_the_extra_that_brings_one(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiomysql", None)
+    (directory / "shop.py").write_text(
+        "from sqlalchemy.ext.asyncio import create_async_engine\n"
+        "engine = create_async_engine('mysql+aiomysql://root@localhost/shop')\n"
+    )
+    assert fails("shop:app", AppModuleFailedError).endswith(
+        "\nInstall aiomysql, or install selfmanaged[mysql] and begin the database URL with mysql+asyncmy://"
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "told"),
     [
