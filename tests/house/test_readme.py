@@ -26,3 +26,12 @@ def test_the_first_program_stores_an_order_and_its_consumer_hears_of_it(tmp_path
         "Thank you for ordering a book", "-m", "relay", "run", "shop:app", directory=tmp_path
     )
     assert code == 0
+
+
+def test_an_app_that_reads_its_settings_takes_the_options_that_the_readme_names() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    snippets = [
+        each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "read_settings()" in each
+    ]
+    assert snippets
+    assert all("options=settings.options" in each for each in snippets)
