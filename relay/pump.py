@@ -122,7 +122,7 @@ class InboxPump:
                 consumer=key.consumer,
             )
             _log.error(
-                "message %s was dead-lettered at consumer %s: its process died each time",
+                "message %s was dead-lettered at consumer %s: its process died, or lost it, each time",
                 key.message_id,
                 key.consumer,
             )
