@@ -1,6 +1,5 @@
 """How every command runs: the App loaded, one asyncio run, each error told and turned into an exit code."""
 
-import asyncio
 import contextlib
 import os
 import sys
@@ -13,6 +12,7 @@ from relay.app import App, AppConfigurationError, DatabaseUnavailableError, Noth
 from relay.broker import BrokerAddressError, BrokerUnavailableError, TopologyError
 from relay.cli.app_import import AppImportError, load_app
 from relay.cli.confirmation import NotConfirmedError
+from relay.cli.event_loop import run_to_its_end
 from relay.cli.exit_code import ExitCode
 from relay.cli.screen import Screen
 from relay.dead_queue import NoDeadQueueError
@@ -54,7 +54,7 @@ def run_command(app: str, work: Work, *, json: bool) -> NoReturn:
     """Load the App, run `work` on it, close it, and end with the exit code."""
     screen = Screen(json=json)
     try:
-        code = asyncio.run(_with_app(app, work, screen))
+        code = run_to_its_end(_with_app(app, work, screen))
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except BrokenPipeError:
