@@ -30,6 +30,10 @@ an event of the other context is refused: UnregisteredEventError
 409 {'detail': 'there is such a book already'}
 1 event waits for the relay; kombu loaded: False
 """,
+    "pydantic_event.py": """\
+a wrong event is refused where it is made: greater_than
+billed 22.00 for 2 lines
+""",
     "retry_after.py": """\
 attempt 1: the bank is closed, again in 0.2 s
 attempt 2: the bank is closed, again in 0.2 s
