@@ -15,7 +15,7 @@ from outbox.state import OutboxState
 from uow.message import Message
 from uow.sql.dialect import Database, UpsertStyle, database_of
 from uow.sql.fault import Fault, fault_of
-from uow.sql.insert import insert_skipping_existing, inserts_many_at_once
+from uow.sql.upsert import inserts_many_at_once, on_conflict_insert
 from uow.text import utf8_bytes_of
 
 _ROUNDS: Final = 5
@@ -100,7 +100,9 @@ def _insert_skipping_existing(
     told: list[ColumnElement[Any]] = [event_id]
     if database.transaction_status:
         told.append(cast(func.pg_current_xact_id(), String).label("transaction_id"))
-    statement = insert_skipping_existing(ground.table, database, unique=event_id.name).returning(*told)
+    # It waits for another transaction that is inserting the same event.
+    insertion = on_conflict_insert(database, ground.table).on_conflict_do_nothing(index_elements=[event_id])
+    statement = insertion.returning(*told)
     rows = connection.execute(
         statement.values(_times(ground)),
         [_row(message) for message in messages],

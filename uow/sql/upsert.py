@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, Table
+from sqlalchemy import Column, Connection, Table
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from uow.sql.dialect import Database, UpsertStyle
@@ -35,3 +35,11 @@ def insert_unless_there(
         # Not INSERT IGNORE: that would also hide values that do not fit.
         return on_duplicate_insert(table).on_duplicate_key_update([(key[0].name, key[0])])
     return on_conflict_insert(database, table).on_conflict_do_nothing(index_elements=list(key))
+
+
+def inserts_many_at_once(connection: Connection) -> bool:
+    """Whether a list of rows given to `execute` becomes one INSERT when the statement has RETURNING.
+
+    Otherwise the values must stand in the statement itself, which is compiled anew for each list.
+    """
+    return connection.dialect.insert_executemany_returning
