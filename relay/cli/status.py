@@ -45,10 +45,12 @@ def check(
     async def work(loaded: App, screen: Screen) -> ExitCode:
         report = await loaded.health.report()
         screen.document(report_as_json(report))
+        told: dict[str, str] = {}
         for each in report.checks:
+            first = told.setdefault(each.detail, each.name)
+            detail = each.detail if first == each.name or not each.detail else f"as {first}"
             screen.line(
-                f"{each.name:<10} {each.readiness.value:<9} {each.detail}".rstrip(),
-                style=_STYLES[each.readiness],
+                f"{each.name:<10} {each.readiness.value:<9} {detail}".rstrip(), style=_STYLES[each.readiness]
             )
         failing = {each.name for each in report.checks if each.readiness is not Readiness.READY}
         for name, code in _CODES_WHEN_FAILING:

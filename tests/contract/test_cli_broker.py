@@ -84,6 +84,7 @@ def test_a_broker_that_is_away_is_degraded_and_named_without_its_password(tmp_pa
     shop.place(1)
     degraded = shop.run("check", "shop:app", "--json")
     assert (degraded.code, degraded.document["status"]) == (0, "degraded")
+    assert "topology   degraded  as broker\n" in shop.run("check", "shop:app").out
     strict = shop.run("check", "shop:app", "--strict")
     away = shop.run("topology", "show", "shop:app", "--json")
     status = shop.run("status", "shop:app")
