@@ -91,7 +91,8 @@ def _check_scheme(scheme: str) -> None:
     if scheme not in TRANSPORT_ALIASES:
         known = [name for name in (*TRANSPORT_ALIASES, "local") if name not in _REFUSED or name == "local"]
         shown = scheme if scheme.isascii() and scheme.replace("-", "").isalnum() and len(scheme) < 30 else "?"
-        raise BrokerAddressError(f"unknown broker scheme {shown!r}{did_you_mean(shown, known)}")
+        hint = "; RabbitMQ is amqp://" if scheme.startswith("rabbit") else did_you_mean(shown, known)
+        raise BrokerAddressError(f"unknown broker scheme {shown!r}{hint}")
 
 
 def _split(url: str, scheme: str) -> SplitResult:

@@ -44,7 +44,7 @@ def test_a_url_is_shown_without_user_password_and_query(url: str, shown: str) ->
         ("broker.example:5672", r"has no '://'"),
         (f"amqp:/shop:{SECRET}@broker", r"has no '://'; write amqp://"),
         (f"ampq://shop:{SECRET}@broker", r"unknown broker scheme 'ampq'; did you mean 'amqp'\?"),
-        (f"rabbitmq://shop:{SECRET}@broker", r"unknown broker scheme 'rabbitmq'"),
+        (f"rabbitmq://shop:{SECRET}@broker", r"unknown broker scheme 'rabbitmq'; RabbitMQ is amqp://"),
         (f"amqp://shop:{SECRET}@broker:port/", r"the port must be 1 to 65535"),
         (f"amqp://shop:{SECRET}@broker:99999/", r"the port must be 1 to 65535"),
         (f"amqp://shop:{SECRET}@broker:0/", r"the port must be 1 to 65535"),
