@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from uow.errors import FixTheCodeError
+from uow.option_rule import require_seconds, require_whole_number
 
 
 class OptionRuleError(FixTheCodeError):
@@ -31,13 +32,9 @@ class RelayOptions:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if not value > 0:
-                raise ValueError(f"{field.name} must be positive, not {value}")
-        if not 1 <= self.retention_batch_size <= 10_000:
-            raise ValueError(
-                f"retention_batch_size must be between 1 and 10000, not {self.retention_batch_size}"
-            )
+            if field.name != "retention_batch_size":
+                require_seconds(field.name, getattr(self, field.name))
+        require_whole_number("retention_batch_size", self.retention_batch_size, least=1, most=10_000)
 
 
 def check_publishing_options(

@@ -3,6 +3,8 @@
 import random
 from dataclasses import dataclass
 
+from uow.option_rule import require_seconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
@@ -17,8 +19,8 @@ class Backoff:
     jitter: float = 0.2
 
     def __post_init__(self) -> None:
-        if not self.initial_seconds > 0:
-            raise ValueError(f"initial_seconds must be positive, not {self.initial_seconds}")
+        require_seconds("initial_seconds", self.initial_seconds)
+        require_seconds("maximum_seconds", self.maximum_seconds)
         if not self.maximum_seconds >= self.initial_seconds:
             raise ValueError(
                 f"maximum_seconds must be at least initial_seconds ({self.initial_seconds}), "

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from uow.option_rule import require_seconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOptions:
@@ -18,6 +20,4 @@ class UnitOptions:
 
     def __post_init__(self) -> None:
         for option in ("commit_patience_seconds", "cleanup_seconds"):
-            value = getattr(self, option)
-            if not 0 < value < float("inf"):
-                raise ValueError(f"{option} must be positive and finite, not {value}")
+            require_seconds(option, getattr(self, option))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from uow.backoff import Backoff
+from uow.option_rule import require_seconds, require_whole_number
 
 _LONGEST_EXCHANGE_BYTES: Final = 250
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
@@ -75,13 +76,9 @@ class BrokerOptions:
             "close_timeout_seconds",
             "poll_interval_seconds",
         ):
-            value = getattr(self, name)
-            if not value > 0:
-                raise ValueError(f"{name} must be positive, not {value}")
-        if not self.heartbeat_seconds >= 1:
-            raise ValueError(f"heartbeat_seconds must be at least 1, not {self.heartbeat_seconds}")
-        if not 1 <= self.unconfirmed_limit <= 10_000:
-            raise ValueError(f"unconfirmed_limit must be 1 to 10000, not {self.unconfirmed_limit}")
+            require_seconds(name, getattr(self, name))
+        require_seconds("heartbeat_seconds", self.heartbeat_seconds, least=1)
+        require_whole_number("unconfirmed_limit", self.unconfirmed_limit, least=1, most=10_000)
         if _NAME.fullmatch(self.exchange) is None or len(self.exchange) > _LONGEST_EXCHANGE_BYTES:
             raise ValueError(
                 f"exchange must be 1 to {_LONGEST_EXCHANGE_BYTES} letters, digits, '.', '_' or '-', "

@@ -37,7 +37,7 @@ def test_no_count_of_failures_overflows() -> None:
         ({"initial_seconds": -1}, "initial_seconds must be positive, not -1"),
         ({"initial_seconds": math.nan}, "initial_seconds must be positive, not nan"),
         ({"initial_seconds": 5, "maximum_seconds": 4.9}, "maximum_seconds must be at least initial_seconds"),
-        ({"maximum_seconds": math.nan}, "maximum_seconds must be at least initial_seconds"),
+        ({"maximum_seconds": math.nan}, "maximum_seconds must be positive, not nan"),
         ({"jitter": -0.1}, "jitter must be between 0 and 1, not -0.1"),
         ({"jitter": 1.1}, "jitter must be between 0 and 1, not 1.1"),
         ({"jitter": math.nan}, "jitter must be between 0 and 1, not nan"),
