@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Connection, RowMapping, Table, select, tuple_
+from sqlalchemy import Column, ColumnElement, Connection, RowMapping, Table, func, select, tuple_
 
 from inbox.errors import InboxOptionError
 from inbox.ground import Ground
@@ -40,16 +40,18 @@ def list_failed(
         raise InboxOptionError(f"limit must be 1 to {LIMIT_MAXIMUM}, not {limit!r}")
     columns = ground.table.c
     order = (columns.completed_at, columns.message_id, columns.consumer)
-    query = select(*_columns(ground.table)).where(
-        columns.state == ReceiptState.DEAD_LETTERED.value,
-        columns.completed_at.is_not(None),
-        *_conditions(ground.table, chosen),
-    )
+    query = select(*_columns(ground.table)).where(*_conditions(ground.table, chosen))
     if cursor is not None:
         place = (cursor.failed_at, cursor.message_id, cursor.consumer)
         query = query.where(columns.completed_at <= cursor.failed_at, tuple_(*order) < place)
     query = query.order_by(*(column.desc() for column in order)).limit(limit)
     return [_record(row) for row in connection.execute(query).mappings()]
+
+
+def count_failed(connection: Connection, ground: Ground, chosen: FailedReceiptFilter) -> int:
+    """How many there are. See InboxStore.count_failed."""
+    matching = select(func.count()).select_from(ground.table).where(*_conditions(ground.table, chosen))
+    return connection.execute(matching).scalar_one()
 
 
 def find(connection: Connection, ground: Ground, key: ReceiptKey) -> ReceiptRecord | None:
@@ -65,7 +67,8 @@ def _conditions(table: Table, chosen: FailedReceiptFilter) -> list[ColumnElement
         name: getattr(chosen, name)
         for name in ("consumer", "contract_name", "contract_version", "error_code")
     }
-    conditions = [columns[name] == value for name, value in equal.items() if value is not None]
+    conditions = [columns.state == ReceiptState.DEAD_LETTERED.value, columns.completed_at.is_not(None)]
+    conditions += [columns[name] == value for name, value in equal.items() if value is not None]
     if chosen.failed_from is not None:
         conditions.append(columns.completed_at >= chosen.failed_from)
     if chosen.failed_before is not None:

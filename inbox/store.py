@@ -12,7 +12,7 @@ from inbox.cleanup import cleanup
 from inbox.counts import counts
 from inbox.ground import Ground
 from inbox.lease import release, renew
-from inbox.listing import find, list_failed
+from inbox.listing import count_failed, find, list_failed
 from inbox.options import InboxOptions
 from inbox.receipt import AcquiredReceipt, ReceiptKey, ReceiptLease
 from inbox.record import record
@@ -175,6 +175,14 @@ class InboxStore:
         return list_failed(
             connection, self._ground, filter or FailedReceiptFilter(), cursor=cursor, limit=limit
         )
+
+    def count_failed(
+        self,
+        connection: Connection,
+        filter: FailedReceiptFilter | None = None,  # noqa: A002 - the word of the field
+    ) -> int:
+        """How many dead-lettered receipts match."""
+        return count_failed(connection, self._ground, filter or FailedReceiptFilter())
 
     def find(self, connection: Connection, key: ReceiptKey) -> ReceiptRecord | None:
         """The receipt as it stands, or None."""

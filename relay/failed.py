@@ -76,11 +76,9 @@ class FailedMessages:
         return FailedPage(messages=page, next_cursor=positions.encode() if more else None)
 
     async def count(self, filter: FailedFilter | None = None) -> int:  # noqa: A002
-        """How many match; reads them page by page."""
-        count = 0
-        async for _ in self._each(filter or FailedFilter()):
-            count += 1
-        return count
+        """How many match."""
+        wanted = filter or FailedFilter()
+        return await run_step(self._reading, lambda c: self._list.count(c, wanted))
 
     async def find(self, failure_id: str) -> FailedDetail | None:
         """One message as it stands, also when it is no longer failed; None when there is none.

@@ -1,6 +1,7 @@
 """Reads what failed from both stores as one list."""
 
-from typing import assert_never
+from dataclasses import fields
+from typing import Any, assert_never
 
 from sqlalchemy import Connection
 
@@ -14,10 +15,11 @@ from outbox.store import OutboxStore
 from relay.failed_message import FailedDetail, FailedFilter, FailedMessage, Positions
 from relay.failure_id import FailureId, FailureKind
 from relay.operation import Operation, OperationLog
+from uow.failure_filter import FailureFilter
 
 
 class FailedList:
-    """Outbox and inbox failures side by side; sync, one or two statements a page."""
+    """Outbox and inbox failures side by side; sync, one or two statements each."""
 
     def __init__(self, *, outbox: OutboxStore, inbox: InboxStore, operations: OperationLog) -> None:
         self._outbox = outbox
@@ -36,6 +38,15 @@ class FailedList:
         # Stable: the order that each store gives to equal moments stays, which its cursor relies on.
         found.sort(key=lambda message: message.failed_at, reverse=True)
         return found[:limit]
+
+    def count(self, connection: Connection, wanted: FailedFilter) -> int:
+        """How many failures match; one statement for each side."""
+        count = 0
+        if wanted.includes(FailureKind.OUTBOX):
+            count += self._outbox.count_failed(connection, _of_events(wanted))
+        if wanted.includes(FailureKind.INBOX):
+            count += self._inbox.count_failed(connection, _of_receipts(wanted))
+        return count
 
     def detail(self, connection: Connection, failure: FailureId) -> FailedDetail | None:
         """One message as it stands, or None."""
@@ -62,14 +73,7 @@ class FailedList:
     ) -> list[FailedMessage]:
         place = positions.outbox
         cursor = FailedEventCursor(place.failed_at, place.message_id) if place else None
-        chosen = FailedEventFilter(
-            contract_name=wanted.contract_name,
-            contract_version=wanted.contract_version,
-            error_code=wanted.error_code,
-            failed_from=wanted.failed_from,
-            failed_before=wanted.failed_before,
-        )
-        events = self._outbox.list_failed(connection, chosen, cursor=cursor, limit=limit)
+        events = self._outbox.list_failed(connection, _of_events(wanted), cursor=cursor, limit=limit)
         return [_failed_event(event) for event in events]
 
     def _receipts(
@@ -77,15 +81,7 @@ class FailedList:
     ) -> list[FailedMessage]:
         place = positions.inbox
         cursor = FailedReceiptCursor(place.failed_at, place.message_id, place.consumer) if place else None
-        chosen = FailedReceiptFilter(
-            consumer=wanted.consumer,
-            contract_name=wanted.contract_name,
-            contract_version=wanted.contract_version,
-            error_code=wanted.error_code,
-            failed_from=wanted.failed_from,
-            failed_before=wanted.failed_before,
-        )
-        receipts = self._inbox.list_failed(connection, chosen, cursor=cursor, limit=limit)
+        receipts = self._inbox.list_failed(connection, _of_receipts(wanted), cursor=cursor, limit=limit)
         return [_failed_receipt(receipt) for receipt in receipts]
 
     def _operations_on(self, connection: Connection, failure: FailureId) -> tuple[Operation, ...]:
@@ -95,6 +91,18 @@ class FailedList:
             for operation in all_of_message
             if operation.queue == failure.kind.value and operation.consumer == failure.consumer
         )
+
+
+def _common(wanted: FailedFilter) -> dict[str, Any]:
+    return {field.name: getattr(wanted, field.name) for field in fields(FailureFilter)}
+
+
+def _of_events(wanted: FailedFilter) -> FailedEventFilter:
+    return FailedEventFilter(**_common(wanted))
+
+
+def _of_receipts(wanted: FailedFilter) -> FailedReceiptFilter:
+    return FailedReceiptFilter(consumer=wanted.consumer, **_common(wanted))
 
 
 def _failed_event(event: FailedEvent) -> FailedMessage:

@@ -18,6 +18,7 @@ from relay.failed_message import BulkProgress, FailedCursorError, FailedFilter
 from relay.failure_id import FailureId, FailureIdError, FailureKind
 from relay.operation import OperationKind, OperationResult
 from tests.contract.failed_ground import Ground, Placed
+from tests.support.statements import recorded_statements
 from uow.contracts import Contracts
 from uow.sql.step import run_step
 from uow.text import TextError
@@ -252,7 +253,9 @@ async def test_filters_hold_together(ground: Ground) -> None:
     now = datetime.now(UTC)
 
     async def found(**only) -> list[str]:  # type: ignore[no-untyped-def]
-        return [each.failure_id for each in (await ground.failed.list(FailedFilter(**only))).messages]
+        failures = [each.failure_id for each in (await ground.failed.list(FailedFilter(**only))).messages]
+        assert await ground.failed.count(FailedFilter(**only)) == len(failures)
+        return failures
 
     assert await found(consumer="billing") == [str(billing)]
     assert await found(error_code="timeout", kind=FailureKind.INBOX) == [str(billing)]
@@ -326,7 +329,9 @@ async def test_bulk_replay_of_more_than_a_page_schedules_each_once(
 ) -> None:
     monkeypatch.setattr(failed_module, "LIST_LIMIT", 3)
     failures = [await ground.dead_event(ground.message(number)) for number in range(8)]
-    assert await ground.failed.count() == 8
+    with recorded_statements(ground.engine) as statements:
+        assert await ground.failed.count() == 8
+    assert len(statements) == 2
     done = await ground.failed.replay_many(operator="anna")
     assert (done.accepted, done.done, done.total) == (8, 8, 8)
     claim = await run_step(ground.engine, ground.outbox.claim)
