@@ -362,7 +362,7 @@ def test_every_option_must_be_positive_and_is_named(option: str, value: float) -
 
 def test_a_clean_up_statement_deletes_at_most_ten_thousand_rows() -> None:
     assert RelayOptions(retention_batch_size=10_000).retention_batch_size == 10_000
-    with pytest.raises(ValueError, match="retention_batch_size must be .* 1 to 10000, not 10001"):
+    with pytest.raises(ValueError, match=r"retention_batch_size must be .* 1 to 10000, not 10001"):
         RelayOptions(retention_batch_size=10_001)
 
 
