@@ -82,6 +82,8 @@ class OwnedTransaction:
                 except Exception as conflict:
                     self._guard.turn_rollback_only(conflict)
                     raise
+        if isinstance(item, type):
+            raise NoParticipantError(f"give an instance of {item.__qualname__}, not the class")
         raise NoParticipantError(
             f"no participant of this unit of work accepts {type(item).__qualname__}; register its contract, "
             "and build the unit with the participant that stages such things"

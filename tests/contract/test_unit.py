@@ -334,6 +334,8 @@ async def test_something_no_participant_accepts_is_refused_by_its_class(unit: Se
     async with unit:
         with pytest.raises(NoParticipantError, match="accepts Order; register"):
             unit.enqueue(Order(id=1))
+        with pytest.raises(NoParticipantError, match="give an instance of Order, not the class"):
+            unit.enqueue(Order)
 
 
 async def test_staging_while_the_unit_writes_is_refused_and_not_lost_silently(ready: AsyncEngine) -> None:
