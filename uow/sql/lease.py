@@ -84,6 +84,9 @@ class LeaseStore:
         if taken.rowcount == 1:
             token = connection.execute(select(columns.fencing_token).where(columns.name == name)).scalar_one()
             return Lease(name=name, owner=owner, fencing_token=token)
+        # Asked first: MySQL's drivers log a warning for each insert that finds a row.
+        if connection.scalar(select(columns.name).where(columns.name == name)) is not None:
+            return None
         added = connection.execute(
             self._insert_unless_there(connection).values(
                 name=name, owner=owner, fencing_token=1, expires_at=expires_at
