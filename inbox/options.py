@@ -66,6 +66,8 @@ class InboxOptions:
     then run again.
     busy_recheck_seconds, busy_wait_limit_seconds: how often and how long a busy delivery is asked again.
     isolate_after: after so many acquisitions in a row without a verdict a receipt is a suspect, run alone.
+    With a max_retry_attempts below it, neighbours of a message that kills its process use up their attempts
+    together with it.
     prefetch: deliveries taken from the broker at once. concurrency: handlers of one consumer at once
     (at most prefetch).
     """
