@@ -17,8 +17,8 @@ from relay.options import OptionRuleError, check_consuming_options, check_publis
 from relay.suggestion import did_you_mean
 from uow.contracts import Contracts, UnregisteredEventError
 from uow.errors import FixTheCodeError
-from uow.sql.autocommit import is_set_to_autocommit
 from uow.sql.dialect import UnsupportedDatabaseError, database_of
+from uow.sql.isolation import is_set_to_autocommit
 from uow.sql.lease import LeaseNotMappedError, lease_table
 from uow.sql.sqlite import InMemorySqliteError, prepare_sqlite
 

@@ -23,6 +23,8 @@ from relay.local_broker import LOCAL_URL
 from relay.option_reading import OptionError, read_options
 from relay.subscription import bindings_of
 from uow.contracts import Contracts
+from uow.sql.dialect import database_of
+from uow.sql.isolation import chosen_isolation
 
 _PROVIDERS: Final = {"amqp": "rabbitmq", "pyamqp": "rabbitmq", "redis": "redis", "sentinel": "redis"}
 _LOSSY: Final = (
@@ -33,10 +35,14 @@ _LOSSY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppParts:
-    """What an App is made of. `broker` is None for `local:`; `provider` names its kind in telemetry."""
+    """What an App is made of. `broker` is None for `local:`; `provider` names its kind in telemetry.
+
+    Handlers have sessions of their own: see `handler_sessions_on`.
+    """
 
     engine: AsyncEngine
     sessions: async_sessionmaker[AsyncSession]
+    handler_sessions: async_sessionmaker[AsyncSession]
     metadata: MetaData
     contracts: Contracts
     broker: Broker | None
@@ -71,9 +77,11 @@ def checked_parts(
     # Errors of our statements must not carry payloads into logs, so their parameters are hidden.
     quiet = bind.execution_options()
     quiet.sync_engine.hide_parameters = True
+    own_sessions = _sessions(sessions, quiet)
     return AppParts(
         engine=quiet,
-        sessions=_sessions(sessions, quiet),
+        sessions=own_sessions,
+        handler_sessions=handler_sessions_on(own_sessions, quiet),
         metadata=metadata,
         contracts=contracts,
         broker=opened,
@@ -102,6 +110,21 @@ def _sessions(given: Any, engine: AsyncEngine) -> async_sessionmaker[AsyncSessio
     if given is None:
         return async_sessionmaker(engine, expire_on_commit=False)
     return async_sessionmaker(class_=given.class_, **(given.kw | {"bind": engine}))
+
+
+def handler_sessions_on(
+    sessions: async_sessionmaker[AsyncSession], engine: AsyncEngine
+) -> async_sessionmaker[AsyncSession]:
+    """The sessions in which handlers run: at READ COMMITTED where a snapshot would be the default.
+
+    A receipt's lease is renewed while its handler runs, so a handler's snapshot is older than the receipt
+    that it completes; MariaDB with `innodb_snapshot_isolation` (the default since 11.6) refuses that with
+    error 1020. An isolation level that the application chose for its engine stays.
+    """
+    if chosen_isolation(engine) or not database_of(engine).reads_a_snapshot:
+        return sessions
+    calm = engine.execution_options(isolation_level="READ COMMITTED")
+    return async_sessionmaker(class_=sessions.class_, **(sessions.kw | {"bind": calm}))
 
 
 def _bindings(consumers: Sequence[Any], contracts: Any) -> tuple[tuple[ConsumerBinding, ...], list[str]]:

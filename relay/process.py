@@ -61,6 +61,12 @@ class ProcessGround:
         """A new unit of work in which events are enqueued and receipts completed."""
         return SelfManagedUnitOfWork(self.parts.sessions, self.participants, options=self.parts.options.unit)
 
+    def handler_unit(self) -> SelfManagedUnitOfWork:
+        """A new unit of work for one run of a handler."""
+        return SelfManagedUnitOfWork(
+            self.parts.handler_sessions, self.participants, options=self.parts.options.unit
+        )
+
 
 def ground_of(parts: AppParts) -> ProcessGround:
     """Stores, participants and signals on the database of these parts; no I/O."""
@@ -202,7 +208,7 @@ def _hosted(
     receiver = Receiver(
         consumer,
         engine=parts.engine,
-        unit_of_work=ground.unit_of_work,
+        unit_of_work=ground.handler_unit,
         store=ground.inbox,
         contracts=parts.contracts,
         options=fit_to_lease(parts.options.inbox, database_of(parts.engine)),

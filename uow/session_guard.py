@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
 from uow.savepoint import SavepointMarks
-from uow.sql.autocommit import begun_on_sqlite, commits_by_itself
 from uow.sql.dialect import database_of
 from uow.sql.fault import Fault, fault_of
+from uow.sql.isolation import begun_on_sqlite, commits_by_itself
 from uow.sql.open_transaction import has_open_transaction
 from uow.sql.sql_mode import require_safe_sql_mode
 from uow.staged_items import StagedItems

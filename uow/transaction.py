@@ -13,8 +13,8 @@ from uow.connection_guard import let_go
 from uow.participant import Participant, Staged
 from uow.session_guard import SessionGuard
 from uow.session_verbs import end_session, guard_session
-from uow.sql.autocommit import is_set_to_autocommit
 from uow.sql.dialect import database_of
+from uow.sql.isolation import is_set_to_autocommit
 from uow.sql.step import finish_despite_cancellation
 from uow.sql.transaction_status import current_transaction_id
 from uow.staged_items import StagedItems

@@ -36,6 +36,7 @@ class Database:
     array_parameters: a list can be bound as one value.
     locks_only_what_it_takes: SELECT ... LIMIT ... FOR UPDATE locks the rows it returns and no others.
     partial_indexes: an index can leave rows out; a query that repeats its condition uses it.
+    reads_a_snapshot: transactions run at REPEATABLE READ unless told otherwise.
     claim_isolation: the isolation level of store steps: claims must see what was committed meanwhile and
         lock nothing that they leave. An application may have chosen another one for its own transactions.
     parameters_limit: how many bound values one statement may carry.
@@ -54,6 +55,7 @@ class Database:
     array_parameters: bool
     locks_only_what_it_takes: bool
     partial_indexes: bool
+    reads_a_snapshot: bool
     claim_isolation: str | None
     parameters_limit: int
 
@@ -72,6 +74,7 @@ POSTGRESQL: Final = Database(
     array_parameters=True,
     locks_only_what_it_takes=True,
     partial_indexes=True,
+    reads_a_snapshot=False,
     claim_isolation="READ COMMITTED",
     parameters_limit=32_767,
 )
@@ -89,6 +92,7 @@ SQLITE: Final = Database(
     array_parameters=False,
     locks_only_what_it_takes=True,
     partial_indexes=True,
+    reads_a_snapshot=False,
     claim_isolation=None,
     parameters_limit=32_766,
 )
@@ -106,6 +110,7 @@ MYSQL: Final = Database(
     array_parameters=False,
     locks_only_what_it_takes=False,
     partial_indexes=False,
+    reads_a_snapshot=True,
     claim_isolation="READ COMMITTED",
     parameters_limit=65_535,
 )

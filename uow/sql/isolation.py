@@ -1,17 +1,23 @@
-"""Whether a connection commits each statement by itself."""
+"""The isolation level that was chosen, and whether a connection commits each statement by itself."""
 
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 _AUTOCOMMIT: Final = "AUTOCOMMIT"
 
 
-def is_set_to_autocommit(bind: Engine | Connection) -> bool:
-    """Whether `bind` was configured for AUTOCOMMIT in SQLAlchemy's words; no I/O."""
+def chosen_isolation(bind: Engine | Connection | AsyncEngine) -> str | None:
+    """The isolation level that `bind` was configured for in SQLAlchemy's words; None when none was chosen."""
     level = bind.get_execution_options().get("isolation_level")
     # SQLAlchemy shows no public reading of `create_engine(isolation_level=...)`.
-    return bool((level or getattr(bind.dialect, "_on_connect_isolation_level", None)) == _AUTOCOMMIT)
+    return level or getattr(bind.dialect, "_on_connect_isolation_level", None)
+
+
+def is_set_to_autocommit(bind: Engine | Connection) -> bool:
+    """Whether `bind` was configured for AUTOCOMMIT in SQLAlchemy's words; no I/O."""
+    return chosen_isolation(bind) == _AUTOCOMMIT
 
 
 def commits_by_itself(connection: Connection) -> bool:
