@@ -32,6 +32,15 @@ def exactly(column: ColumnElement[T], value: ColumnElement[T]) -> ColumnElement[
     return _Exactly(column, value)
 
 
+def unestimated(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """`condition`, of which the planner does not know how few rows meet it, and for which it uses no index.
+
+    For what is checked of rows that are found by their key: a planner that thinks hardly any row is running
+    begins with those, by reading the whole table or another index.
+    """
+    return _Unestimated(condition)
+
+
 class _Unforeseen(FunctionElement[Any]):
     inherit_cache = True
     name = "unforeseen"
@@ -49,6 +58,26 @@ class _Exactly(FunctionElement[bool]):
     def self_group(self, against: OperatorType | None = None) -> "_Exactly":
         """Itself: a comparison already, which needs no `= 1` where booleans are numbers."""
         return self
+
+
+class _Unestimated(FunctionElement[bool]):
+    type = Boolean()
+    inherit_cache = True
+    name = "unestimated"
+
+    def self_group(self, against: OperatorType | None = None) -> "_Unestimated":
+        """Itself: a condition already, which needs no `= 1` where booleans are numbers."""
+        return self
+
+
+@compiles(_Unestimated)
+def _plain_condition(element: _Unestimated, compiler: Any, **options: Any) -> str:
+    return f"({compiler.process(element.clauses, **options)})"
+
+
+@compiles(_Unestimated, "postgresql")
+def _case(element: _Unestimated, compiler: Any, **options: Any) -> str:
+    return f"CASE WHEN {compiler.process(element.clauses, **options)} THEN true ELSE false END"
 
 
 @compiles(_Unforeseen)

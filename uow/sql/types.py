@@ -28,6 +28,10 @@ class _Utf8(TypeDecorator[str]):
         """Decode from MySQL."""
         return bytes(value).decode() if isinstance(value, _BINARY) else value
 
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """None where there is nothing to decode, which saves a call for each value."""
+        return super().result_processor(dialect, coltype) if dialect.name in _MYSQL_NAMES else None
+
 
 class ExactText(_Utf8):
     """Short text that compares by code point everywhere (VARBINARY on MySQL).
