@@ -24,8 +24,8 @@ from benchmarks.bench_queue import exchange_with_queue, purge
 from benchmarks.hand_written import publish_everything
 from outbox import OutboxStore, outbox_table
 from relay.kombu_broker import BrokerOptions, open_broker
-from relay.outlet import BrokerOutlet
-from relay.publisher import OutboxRelay
+from relay.publishing.outlet import BrokerOutlet
+from relay.publishing.publisher import OutboxRelay
 from relay.schema import add_messaging_tables
 
 POSTGRESQL = "postgresql+asyncpg://root@127.0.0.1:5432/test"

@@ -1,22 +1,13 @@
 """The relay: processes, brokers, wiring, command line. Importing it loads no broker library."""
 
 # ruff: noqa: E402 - the check must come before the imports that a foreign module would break
-from relay.own_package import ForeignModuleError, check_own_packages
+from relay.composition.own_package import ForeignModuleError, check_own_packages
 
 check_own_packages()
 
-from relay.app import App, AppConfigurationError, DatabaseUnavailableError, Environment, NothingToRunError
-from relay.app_options import AppOptions
-from relay.broker import (
-    BrokerAddressError,
-    BrokerUnavailableError,
-    DeadDelivery,
-    TopologyError,
-    TopologyPart,
-)
-from relay.dead_queue import DeadQueues, NoDeadQueueError
-from relay.failed import FailedMessages
-from relay.failed_message import (
+from relay.admin.dead_queue import DeadQueues, NoDeadQueueError
+from relay.admin.failed import FailedMessages
+from relay.admin.failed_message import (
     BulkProgress,
     FailedCursorError,
     FailedDetail,
@@ -25,13 +16,24 @@ from relay.failed_message import (
     FailedPage,
     OperationReport,
 )
-from relay.failure_id import FailureId, FailureIdError, FailureKind
+from relay.admin.failure_id import FailureId, FailureIdError, FailureKind
+from relay.admin.operation import Operation, OperationKind, OperationResult
+from relay.admin.status import Status
+from relay.app import App, AppConfigurationError, DatabaseUnavailableError, Environment, NothingToRunError
+from relay.broker import (
+    BrokerAddressError,
+    BrokerUnavailableError,
+    DeadDelivery,
+    TopologyError,
+    TopologyPart,
+)
+from relay.composition.app_options import AppOptions
+from relay.composition.option_reading import OptionError
+from relay.consuming.subscription import UnknownConsumerError
 from relay.health import Health, HealthCheck, HealthReport, Readiness
 from relay.health_server import HealthPortError, HealthServer
 from relay.kombu_broker.options import BrokerOptions, TlsOptions
 from relay.migration import render_item
-from relay.operation import Operation, OperationKind, OperationResult
-from relay.option_reading import OptionError
 from relay.options import RelayOptions
 from relay.schema import (
     SchemaDifference,
@@ -44,8 +46,6 @@ from relay.schema import (
     schema_differences,
 )
 from relay.settings import Settings, read_settings
-from relay.status import Status
-from relay.subscription import UnknownConsumerError
 
 __all__ = [
     "App",

@@ -10,22 +10,22 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from inbox.handlers import Consumer
 from outbox.failure import OutboxCounts
-from relay.app_check import AppConfigurationError
-from relay.app_options import AppOptions
-from relay.app_parts import checked_parts
+from relay.admin.dead_queue import DeadQueues
+from relay.admin.failed import FailedMessages
+from relay.admin.operation import OperationLog, operation_table
+from relay.admin.status import Status
 from relay.broker import BrokerUnavailableError, TopologyError, TopologyPart
-from relay.database_check import DatabaseCheck, DatabaseUnavailableError
-from relay.dead_queue import DeadQueues
-from relay.failed import FailedMessages
+from relay.composition.app_options import AppOptions
+from relay.composition.check import AppConfigurationError
+from relay.composition.database_check import DatabaseCheck, DatabaseUnavailableError
+from relay.composition.own_package import check_own_packages
+from relay.composition.parts import checked_parts
+from relay.composition.process import NothingToRunError, Process, ground_of
+from relay.composition.service import run_components
 from relay.health import Health, Probe, Readiness
 from relay.local_broker import LOCAL_URL
-from relay.operation import OperationLog, operation_table
-from relay.own_package import check_own_packages
-from relay.process import NothingToRunError, Process, ground_of
 from relay.schema import SchemaDifference
 from relay.secret import describe_error
-from relay.service import run_components
-from relay.status import Status
 from uow.contracts import Contracts
 from uow.sql.step import run_step
 from uow.unit import SelfManagedUnitOfWork

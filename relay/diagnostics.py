@@ -14,7 +14,7 @@ from outbox.failure import OutboxCounts
 from outbox.state import OutboxState
 from outbox.store import OutboxStore
 from relay.broker import Broker
-from relay.loop_step import loop_step
+from relay.loop.step import loop_step
 from relay.secret import describe_error
 from uow.errors import TryAgainError
 from uow.telemetry import StoredMessages

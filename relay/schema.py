@@ -11,7 +11,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from inbox.table import add_inbox_table, inbox_table
 from outbox.table import add_outbox_table, outbox_table
-from relay.operation import add_operation_table, operation_table
+from relay.admin.operation import add_operation_table, operation_table
 from uow.errors import FixTheCodeError
 from uow.sql.lease import add_lease_table, lease_table
 

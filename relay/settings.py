@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from relay.app_options import AppOptions
-from relay.option_reading import OptionError, read_options
-from relay.suggestion import did_you_mean
+from relay.composition.app_options import AppOptions
+from relay.composition.option_reading import OptionError, read_options
+from relay.composition.suggestion import did_you_mean
 
 PREFIX: Final = "SELFMANAGED_"
 _SEPARATOR: Final = "__"

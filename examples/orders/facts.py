@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Table, func, select
 from examples.orders.tables import customer_order, enclosed_invoice, invoice, metadata, parcel
 from inbox.table import inbox_table
 from outbox.table import outbox_table
-from relay.operation import operation_table
+from relay.admin.operation import operation_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

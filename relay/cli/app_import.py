@@ -9,9 +9,9 @@ from types import ModuleType, TracebackType
 from typing import Any, Final
 
 from relay.app import App
-from relay.own_package import check_own_packages
+from relay.composition.own_package import check_own_packages
+from relay.composition.suggestion import did_you_mean
 from relay.secret import describe_error, mask_secrets
-from relay.suggestion import did_you_mean
 from uow.errors import FixTheCodeError
 
 _EXTRAS: Final = {

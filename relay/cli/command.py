@@ -8,6 +8,9 @@ from typing import Final, NoReturn
 
 import typer
 
+from relay.admin.dead_queue import NoDeadQueueError
+from relay.admin.failed_message import FailedCursorError
+from relay.admin.failure_id import FailureIdError
 from relay.app import App, AppConfigurationError, DatabaseUnavailableError, NothingToRunError
 from relay.broker import BrokerAddressError, BrokerUnavailableError, TopologyError
 from relay.cli.app_import import AppImportError, load_app
@@ -15,15 +18,12 @@ from relay.cli.confirmation import NotConfirmedError
 from relay.cli.event_loop import run_to_its_end
 from relay.cli.exit_code import ExitCode
 from relay.cli.screen import Screen
-from relay.dead_queue import NoDeadQueueError
-from relay.failed_message import FailedCursorError
-from relay.failure_id import FailureIdError
+from relay.composition.option_reading import OptionError
+from relay.composition.own_package import ForeignModuleError
+from relay.consuming.subscription import UnknownConsumerError
 from relay.health_server import HealthPortError
-from relay.option_reading import OptionError
-from relay.own_package import ForeignModuleError
 from relay.schema import SchemaError
 from relay.secret import describe_error
-from relay.subscription import UnknownConsumerError
 from uow.errors import SelfManagedError
 from uow.text import TextError
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
+from relay.admin.failed_message import FailedFilter
+from relay.admin.failure_id import FailureKind
 from relay.cli.argument import parse_moment
-from relay.failed_message import FailedFilter
-from relay.failure_id import FailureKind
 
 _MOMENT = "2026-01-31, 2026-01-31T10:00:00Z or an age such as 90m, 2h, 7d"
 KindOption = Annotated[

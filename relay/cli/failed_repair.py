@@ -5,6 +5,8 @@ from typing import Annotated, Final
 
 import typer
 
+from relay.admin.failed_message import BulkProgress, FailedFilter, OperationReport
+from relay.admin.operation import OperationResult
 from relay.app import App
 from relay.cli.argument import AppArgument, JsonOption, OperatorOption, YesOption, examples
 from relay.cli.command import run_command
@@ -22,8 +24,6 @@ from relay.cli.failed_choice import (
 )
 from relay.cli.failed_view import none_found
 from relay.cli.screen import Screen
-from relay.failed_message import BulkProgress, FailedFilter, OperationReport
-from relay.operation import OperationResult
 from relay.settings import operator_name, read_settings
 
 _CODES: Final = {

@@ -4,11 +4,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
+from relay.admin.failed_message import FailedDetail, FailedFilter, FailedMessage, FailedPage
+from relay.admin.failure_id import FailureId, FailureKind
+from relay.admin.operation import Operation
 from relay.cli.screen import Screen, as_rows
-from relay.failed_message import FailedDetail, FailedFilter, FailedMessage, FailedPage
-from relay.failure_id import FailureId, FailureKind
-from relay.operation import Operation
-from relay.suggestion import did_you_mean
+from relay.composition.suggestion import did_you_mean
 
 
 def none_found(wanted: FailedFilter, consumers: Collection[str]) -> str:

@@ -17,8 +17,8 @@ from relay.cli.exit_code import ExitCode
 from relay.cli.log import configure_logging
 from relay.cli.screen import Screen
 from relay.cli.stop_signal import stop_on_signal
+from relay.composition.process import RELAY_LIMIT
 from relay.health_server import HealthServer
-from relay.process import RELAY_LIMIT
 from relay.settings import LogLevel, read_settings
 
 _log: Final = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 import typer
 
+from relay.admin.status import Status
 from relay.app import App
 from relay.cli.argument import AppArgument, JsonOption, examples
 from relay.cli.command import run_command
@@ -11,7 +12,6 @@ from relay.cli.exit_code import ExitCode
 from relay.cli.screen import Screen
 from relay.health import Readiness
 from relay.health_server import report_as_json
-from relay.status import Status
 
 _STYLES: Final = {Readiness.READY: "green", Readiness.DEGRADED: "yellow", Readiness.UNREADY: "red"}
 

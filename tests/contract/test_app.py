@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from relay.admin.failed_message import FailedFilter
+from relay.admin.operation import OperationResult
 from relay.app import App, DatabaseUnavailableError, NothingToRunError
-from relay.failed_message import FailedFilter
+from relay.consuming.subscription import UnknownConsumerError
 from relay.health import Readiness
-from relay.operation import OperationResult
 from relay.schema import SchemaError
-from relay.subscription import UnknownConsumerError
 from tests.support.apps import Placed, Seen, make_app, place, ready_app, running
 from tests.support.databases import create_tables, engine_for, temporary_database_url
 from tests.support.waiting import eventually

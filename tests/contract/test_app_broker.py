@@ -8,12 +8,12 @@ import pytest
 from kombu import Connection, Exchange, Producer
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from relay.admin.dead_queue import NoDeadQueueError
+from relay.admin.operation import OperationKind, OperationResult, operation_table
 from relay.app import App
 from relay.broker import BrokerUnavailableError, TopologyError
-from relay.dead_queue import NoDeadQueueError
+from relay.consuming.subscription import UnknownConsumerError
 from relay.health import Readiness
-from relay.operation import OperationKind, OperationResult, operation_table
-from relay.subscription import UnknownConsumerError
 from tests.support.apps import Seen, place, ready_app, running
 from tests.support.brokers import RABBITMQ, REDIS, BrokerGround, BrokerKind, broker_ground
 from tests.support.waiting import eventually

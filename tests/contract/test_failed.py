@@ -9,14 +9,14 @@ from uuid import uuid4
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-import relay.failed as failed_module
+import relay.admin.failed as failed_module
 from inbox.acquisition import AcquireStatus
 from inbox.receipt import ReceiptKey
 from inbox.state import ReceiptState
 from outbox.state import OutboxState
-from relay.failed_message import BulkProgress, FailedCursorError, FailedFilter
-from relay.failure_id import FailureId, FailureIdError, FailureKind
-from relay.operation import OperationKind, OperationResult
+from relay.admin.failed_message import BulkProgress, FailedCursorError, FailedFilter
+from relay.admin.failure_id import FailureId, FailureIdError, FailureKind
+from relay.admin.operation import OperationKind, OperationResult
 from tests.contract.failed_ground import Ground, Placed
 from tests.support.statements import recorded_statements
 from uow.contracts import Contracts

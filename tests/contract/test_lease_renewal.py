@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from relay.renewal import LeaseKeeper
+from relay.loop.renewal import LeaseKeeper
 from tests.support.waiting import eventually
 
 LEASE_SECONDS = 0.8

@@ -16,7 +16,7 @@ from outbox.settlement import Settlement, SettleReport
 from outbox.store import OutboxStore
 from relay.broker import ConsumerBinding
 from relay.local_broker import LocalOutlet
-from relay.publisher import OutboxRelay
+from relay.publishing.publisher import OutboxRelay
 from tests.support.databases import create_tables
 from tests.support.relaying import (
     QUICK,

@@ -13,7 +13,7 @@ from outbox.options import OutboxOptions
 from outbox.store import OutboxStore
 from relay.broker import PublishResult, Verdict
 from relay.options import RelayOptions
-from relay.publisher import OutboxRelay
+from relay.publishing.publisher import OutboxRelay
 from tests.support.databases import create_tables
 from tests.support.relaying import (
     CONFIRMED,

@@ -17,8 +17,8 @@ from relay.broker import BrokerUnavailableError
 from relay.chore import Chore
 from relay.diagnostics import Diagnostics
 from relay.housekeeping import Housekeeping
+from relay.loop.supervision import StopRequest, supervise
 from relay.options import RelayOptions
-from relay.supervision import StopRequest, supervise
 from tests.support.databases import create_tables
 from tests.support.relaying import fill, inbox, leases, make_message, metadata, outbox, outbox_states
 from tests.support.waiting import eventually

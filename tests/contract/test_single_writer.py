@@ -11,7 +11,7 @@ from inbox.context import HandlerContext
 from inbox.handlers import Consumer
 from inbox.options import InboxOptions
 from relay.app import App
-from relay.single_writer import fit_to_lease, slots_for
+from relay.consuming.single_writer import fit_to_lease, slots_for
 from tests.support.apps import Placed, place, ready_app, running
 from tests.support.waiting import eventually
 from uow.sql.dialect import POSTGRESQL, SQLITE

@@ -10,7 +10,7 @@ import sys
 
 from inbox.options import InboxOptions
 from inbox.store import InboxStore
-from relay.consumer import ConsumerHost
+from relay.consuming.host import ConsumerHost
 from relay.kombu_broker import BrokerOptions, open_broker
 from tests.support.consuming import OrderPlaced, hosted, writing_consumer
 from tests.support.databases import engine_for

@@ -17,7 +17,7 @@ from outbox.options import OutboxOptions
 from outbox.settlement import Settlement, SettleReport
 from outbox.store import OutboxStore
 from relay.broker import PublishResult
-from relay.publisher import OutboxRelay
+from relay.publishing.publisher import OutboxRelay
 from tests.support.databases import engine_for
 from tests.support.relaying import QUICK, ScriptedOutlet, confirm, outbox
 from uow.message import Message

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from inbox.options import InboxOptions
 from inbox.store import InboxStore
 from relay.broker import Broker
-from relay.consumer import ConsumerHost
+from relay.consuming.host import ConsumerHost
 from relay.options import RelayOptions
 from tests.faults.consumer_program import OPTIONS
 from tests.support.brokers import RABBITMQ, BrokerGround, broker_ground, publish

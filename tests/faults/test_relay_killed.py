@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from outbox.store import OutboxStore
-from relay.publisher import OutboxRelay
+from relay.publishing.publisher import OutboxRelay
 from tests.faults.relay_program import OPTIONS, deliver
 from tests.support.databases import create_tables, engine_for, temporary_database_url
 from tests.support.process import kill, program, said

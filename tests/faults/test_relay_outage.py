@@ -12,8 +12,8 @@ from outbox.options import OutboxOptions
 from outbox.store import OutboxStore
 from relay.broker import Disposition, Subscription
 from relay.options import RelayOptions
-from relay.outlet import BrokerOutlet
-from relay.publisher import OutboxRelay
+from relay.publishing.outlet import BrokerOutlet
+from relay.publishing.publisher import OutboxRelay
 from tests.support.brokers import RABBITMQ, BrokerGround, broker_ground
 from tests.support.databases import create_tables, engine_for, temporary_database_url
 from tests.support.proxy import TcpProxy

@@ -19,10 +19,10 @@ from inbox.store import InboxStore
 from outbox.participant import OutboxParticipant
 from outbox.store import OutboxStore
 from relay.broker import BrokerUnavailableError, ConsumerBinding, Delivery, Disposition
-from relay.consumer import ConsumerHost
-from relay.hosted import HostedConsumer
+from relay.consuming.host import ConsumerHost
+from relay.consuming.hosted import HostedConsumer
+from relay.consuming.rejected import RejectedDelivery
 from relay.options import RelayOptions
-from relay.rejected import RejectedDelivery
 from relay.wire import encode_wire
 from tests.support.relaying import QUICK, inbox, metadata, outbox
 from uow.contracts import Contracts

@@ -16,7 +16,7 @@ from outbox.store import OutboxStore
 from outbox.table import add_outbox_table
 from relay.broker import BrokerUnavailableError, PublishResult, Verdict
 from relay.options import RelayOptions
-from relay.publisher import OutboxRelay
+from relay.publishing.publisher import OutboxRelay
 from uow.event import Event
 from uow.message import Message
 from uow.sql.lease import add_lease_table

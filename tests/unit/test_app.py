@@ -14,7 +14,7 @@ from inbox.handlers import Consumer
 from inbox.options import ConsumerOptions
 from outbox.options import OutboxOptions
 from relay.app import App, AppConfigurationError
-from relay.app_options import AppOptions
+from relay.composition.app_options import AppOptions
 from relay.schema import add_messaging_tables
 from uow.contracts import Contracts
 from uow.event import Event

@@ -15,7 +15,7 @@ from relay.cli.app_import import (
     NotAnAppError,
     load_app,
 )
-from relay.own_package import ForeignModuleError
+from relay.composition.own_package import ForeignModuleError
 from tests.support.shop import Shop
 
 

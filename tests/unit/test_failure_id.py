@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.failure_id import FailureId, FailureIdError, FailureKind
+from relay.admin.failure_id import FailureId, FailureIdError, FailureKind
 
 MESSAGE = UUID("0190f3a0-0000-7000-8000-0000000000ab")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from relay.own_package import ForeignModuleError, check_own_packages
+from relay.composition.own_package import ForeignModuleError, check_own_packages
 
 
 def test_our_own_packages_are_accepted() -> None:

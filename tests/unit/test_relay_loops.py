@@ -12,18 +12,9 @@ from outbox.claimed import ClaimedMessage
 from outbox.options import OutboxOptions
 from outbox.settlement import SettlementKind
 from relay.broker import BrokerUnavailableError, PublishResult, Verdict
-from relay.circuit import Circuit, CircuitState
-from relay.options import (
-    OptionRuleError,
-    RelayOptions,
-    check_consuming_options,
-    check_publishing_options,
-)
-from relay.pipeline import run_pipeline
-from relay.polling import AdaptivePolling
-from relay.publish_report import outcome_of
-from relay.slots import Slots
-from relay.supervision import (
+from relay.consuming.slots import Slots
+from relay.loop.polling import AdaptivePolling
+from relay.loop.supervision import (
     LoopHealth,
     StopRequest,
     is_outage,
@@ -31,7 +22,16 @@ from relay.supervision import (
     supervise,
     unless_stopped,
 )
-from relay.verdict import settlement_of
+from relay.options import (
+    OptionRuleError,
+    RelayOptions,
+    check_consuming_options,
+    check_publishing_options,
+)
+from relay.publishing.circuit import Circuit, CircuitState
+from relay.publishing.pipeline import run_pipeline
+from relay.publishing.report import outcome_of
+from relay.publishing.verdict import settlement_of
 from tests.support.relaying import make_message
 from uow.backoff import Backoff
 from uow.wake import WakeSignal
@@ -171,7 +171,7 @@ async def test_an_outage_is_told_once_at_its_beginning_and_once_at_its_end(
         await answering.pop(0)()
 
     circuit = Circuit(answer_or_not, pauses=AT_ONCE)
-    with caplog.at_level(logging.INFO, logger="relay.circuit"):
+    with caplog.at_level(logging.INFO, logger="relay.publishing.circuit"):
         await circuit.wait_until_usable(StopRequest())
     assert [record.getMessage()[:20] for record in caplog.records] == [
         "the broker is away (",

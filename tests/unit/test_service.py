@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from relay.service import run_components
+from relay.composition.service import run_components
 
 
 class Loop:

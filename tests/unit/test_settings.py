@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from outbox.options import OutboxOptions
-from relay.app_options import AppOptions
-from relay.option_reading import OptionError, read_options
+from relay.composition.app_options import AppOptions
+from relay.composition.option_reading import OptionError, read_options
 from relay.settings import Settings, operator_name, read_settings
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
 
-from relay.suggestion import did_you_mean
+from relay.composition.suggestion import did_you_mean
 from uow.errors import FixTheCodeError
 
 Options = TypeVar("Options")

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from relay.ears import Ears, ears_of, speak
-from relay.supervision import LoopHealth, StopRequest, run_with_grace, supervise
+from relay.loop.ears import Ears, ears_of, speak
+from relay.loop.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from uow.backoff import Backoff
 from uow.errors import TryAgainError
 from uow.sql.dialect import database_of

@@ -8,7 +8,9 @@ from sqlalchemy import MetaData
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from inbox.handlers import Consumer
-from relay.app_check import (
+from relay.broker import Broker, BrokerAddressError, ConsumerBinding, TopologyError
+from relay.composition.app_options import AppOptions
+from relay.composition.check import (
     AppConfigurationError,
     consumer_problems,
     engine_of,
@@ -17,11 +19,9 @@ from relay.app_check import (
     metadata_problems,
     option_problems,
 )
-from relay.app_options import AppOptions
-from relay.broker import Broker, BrokerAddressError, ConsumerBinding, TopologyError
+from relay.composition.option_reading import OptionError, read_options
+from relay.consuming.subscription import bindings_of
 from relay.local_broker import LOCAL_URL
-from relay.option_reading import OptionError, read_options
-from relay.subscription import bindings_of
 from uow.contracts import Contracts
 from uow.sql.dialect import database_of
 from uow.sql.isolation import chosen_isolation
@@ -123,8 +123,7 @@ def handler_sessions_on(
     """
     if chosen_isolation(engine) or not database_of(engine).reads_a_snapshot:
         return sessions
-    calm = engine.execution_options(isolation_level="READ COMMITTED")
-    return async_sessionmaker(class_=sessions.class_, **(sessions.kw | {"bind": calm}))
+    return _sessions(sessions, engine.execution_options(isolation_level="READ COMMITTED"))
 
 
 def _bindings(consumers: Sequence[Any], contracts: Any) -> tuple[tuple[ConsumerBinding, ...], list[str]]:

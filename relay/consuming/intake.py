@@ -14,11 +14,11 @@ from inbox.acquisition import AcquireStatus, Acquisition
 from inbox.outcome import ConsumeOutcome
 from inbox.store import InboxStore
 from relay.broker import Delivery, Disposition, Subscription
-from relay.hosted import HostedConsumer, RunningReceipts
-from relay.loop_step import loop_step
-from relay.rejected import RejectedDelivery
+from relay.consuming.hosted import HostedConsumer, RunningReceipts
+from relay.consuming.rejected import RejectedDelivery
+from relay.loop.step import loop_step
+from relay.loop.supervision import LoopHealth, StopRequest, unless_stopped
 from relay.secret import describe_error
-from relay.supervision import LoopHealth, StopRequest, unless_stopped
 from relay.wire import decode_wire
 from uow.contracts import DecodeError
 from uow.message import Message

@@ -15,13 +15,13 @@ from outbox.claimed import Claim, ClaimedMessage
 from outbox.settlement import SettleReport
 from outbox.store import OutboxStore
 from relay.broker import PublishResult, Verdict
-from relay.circuit import Circuit
-from relay.loop_step import loop_step
-from relay.outlet import Outlet
-from relay.publish_report import NOT_TRIED, count_publish, outcome_of, report_batch
-from relay.renewal import LeaseKeeper
-from relay.supervision import is_outage, log_failure
-from relay.verdict import settlement_of
+from relay.loop.renewal import LeaseKeeper
+from relay.loop.step import loop_step
+from relay.loop.supervision import is_outage, log_failure
+from relay.publishing.circuit import Circuit
+from relay.publishing.outlet import Outlet
+from relay.publishing.report import NOT_TRIED, count_publish, outcome_of, report_batch
+from relay.publishing.verdict import settlement_of
 from uow.backoff import Backoff
 from uow.errors import TryAgainError
 from uow.telemetry import PublishOutcome, publish_span

@@ -8,15 +8,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from outbox.claimed import Claim
 from outbox.store import OutboxStore
-from relay.batch import BatchStages, Sent
-from relay.circuit import Circuit
-from relay.loop_step import loop_step
+from relay.loop.polling import AdaptivePolling
+from relay.loop.step import loop_step
+from relay.loop.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from relay.options import RelayOptions
-from relay.outlet import Outlet
-from relay.pipeline import run_pipeline
-from relay.polling import AdaptivePolling
-from relay.publish_report import count_publish
-from relay.supervision import LoopHealth, StopRequest, run_with_grace, supervise
+from relay.publishing.batch import BatchStages, Sent
+from relay.publishing.circuit import Circuit
+from relay.publishing.outlet import Outlet
+from relay.publishing.pipeline import run_pipeline
+from relay.publishing.report import count_publish
 from uow.backoff import Backoff
 from uow.telemetry import PublishOutcome
 from uow.wake import WakeSignal

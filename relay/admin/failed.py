@@ -7,8 +7,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from inbox.store import InboxStore
 from outbox.store import OutboxStore
-from relay.failed_list import FailedList
-from relay.failed_message import (
+from relay.admin.failed_list import FailedList
+from relay.admin.failed_message import (
     BulkProgress,
     FailedDetail,
     FailedFilter,
@@ -17,9 +17,9 @@ from relay.failed_message import (
     OperationReport,
     Positions,
 )
-from relay.failed_step import FailedSteps
-from relay.failure_id import FailureId
-from relay.operation import Operation, OperationLog, OperationResult
+from relay.admin.failed_step import FailedSteps
+from relay.admin.failure_id import FailureId
+from relay.admin.operation import Operation, OperationLog, OperationResult
 from uow.contracts import Contracts
 from uow.sql.sqlite import BEGIN_OPTION
 from uow.sql.step import run_step

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 OWN_PACKAGES: Final = ("uow", "outbox", "inbox", "jobs", "relay")
-_HOME: Final = Path(__file__).resolve().parent.parent
+_HOME: Final = Path(__file__).resolve().parents[2]
 
 
 class ForeignModuleError(ImportError):

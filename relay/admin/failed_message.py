@@ -9,8 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from relay.failure_id import FailureKind
-from relay.operation import Operation, OperationResult
+from relay.admin.failure_id import FailureKind
+from relay.admin.operation import Operation, OperationResult
 from uow.errors import FixTheCodeError
 from uow.failure_filter import FailureFilter
 from uow.text import check_text

@@ -11,10 +11,10 @@ from inbox.errors import InboxOptionError
 from inbox.handlers import Consumer
 from inbox.table import InboxNotMappedError, inbox_table
 from outbox.table import OutboxNotMappedError, outbox_table
-from relay.app_options import AppOptions
-from relay.operation import OperationNotMappedError, operation_table
+from relay.admin.operation import OperationNotMappedError, operation_table
+from relay.composition.app_options import AppOptions
+from relay.composition.suggestion import did_you_mean
 from relay.options import OptionRuleError, check_consuming_options, check_publishing_options
-from relay.suggestion import did_you_mean
 from uow.contracts import Contracts, UnregisteredEventError
 from uow.errors import FixTheCodeError
 from uow.sql.dialect import UnsupportedDatabaseError, database_of

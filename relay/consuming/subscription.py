@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from inbox.handlers import Consumer
 from relay.broker import ConsumerBinding
-from relay.suggestion import did_you_mean
+from relay.composition.suggestion import did_you_mean
 from uow.contracts import Contracts
 from uow.errors import FixTheCodeError
 from uow.message import routing_key

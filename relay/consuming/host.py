@@ -8,13 +8,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from inbox.receipt import ReceiptLease
 from inbox.store import InboxStore
 from relay.broker import Broker
-from relay.hosted import HostedConsumer, RunningReceipts
-from relay.intake import DeliveryIntake
+from relay.consuming.hosted import HostedConsumer, RunningReceipts
+from relay.consuming.intake import DeliveryIntake
+from relay.consuming.pump import InboxPump
+from relay.consuming.rejected import RejectedDelivery, log_rejected
+from relay.loop.renewal import LeaseKeeper
+from relay.loop.supervision import LoopHealth, StopRequest, log_failure, run_with_grace, supervise
 from relay.options import RelayOptions
-from relay.pump import InboxPump
-from relay.rejected import RejectedDelivery, log_rejected
-from relay.renewal import LeaseKeeper
-from relay.supervision import LoopHealth, StopRequest, log_failure, run_with_grace, supervise
 from uow.wake import WakeSignal
 
 
@@ -24,8 +24,8 @@ class ConsumerHost:
     Without a broker (`local:`) only the pump brings work. `wake` ends the wait of an idle pump. Leases are
     renewed from a thread of their own, so a handler that blocks the event loop keeps its lease until its
     processing timeout, and not longer. On SQLite a handler that has written holds the one write lock, in
-    which nothing can be renewed: there it must end within its lease (see relay.single_writer). The broker
-    belongs to the caller.
+    which nothing can be renewed: there it must end within its lease (see relay.consuming.single_writer).
+    The broker belongs to the caller.
     """
 
     def __init__(

@@ -12,11 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from inbox.outcome import ConsumeOutcome
 from inbox.receipt import ReceiptKey
 from inbox.store import InboxStore
-from relay.hosted import HostedConsumer, RunningReceipts
-from relay.loop_step import loop_step
-from relay.polling import AdaptivePolling
-from relay.slots import Slots
-from relay.supervision import LoopHealth, StopRequest, unless_stopped
+from relay.consuming.hosted import HostedConsumer, RunningReceipts
+from relay.consuming.slots import Slots
+from relay.loop.polling import AdaptivePolling
+from relay.loop.step import loop_step
+from relay.loop.supervision import LoopHealth, StopRequest, unless_stopped
 from uow.telemetry import Operation, record_operation
 from uow.wake import Waiter, WakeSignal
 

@@ -12,9 +12,9 @@ from inbox.view import FailedReceiptCursor, FailedReceiptFilter, ReceiptRecord
 from outbox.failure import FailedEvent, FailedEventCursor, FailedEventFilter, OutboxRecord
 from outbox.state import OutboxState
 from outbox.store import OutboxStore
-from relay.failed_message import FailedDetail, FailedFilter, FailedMessage, Positions
-from relay.failure_id import FailureId, FailureKind
-from relay.operation import Operation, OperationLog
+from relay.admin.failed_message import FailedDetail, FailedFilter, FailedMessage, Positions
+from relay.admin.failure_id import FailureId, FailureKind
+from relay.admin.operation import Operation, OperationLog
 from uow.failure_filter import FailureFilter
 
 

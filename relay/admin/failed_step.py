@@ -8,9 +8,9 @@ from inbox.receipt import ReceiptKey
 from inbox.store import InboxStore
 from outbox.errors import EventConflictError
 from outbox.store import OutboxStore
-from relay.failed_message import OperationReport
-from relay.failure_id import FailureId, FailureKind
-from relay.operation import Operation, OperationKind, OperationLog, OperationResult
+from relay.admin.failed_message import OperationReport
+from relay.admin.failure_id import FailureId, FailureKind
+from relay.admin.operation import Operation, OperationKind, OperationLog, OperationResult
 from uow.contracts import Contracts, DecodeError
 from uow.message import Message
 from uow.text import clean_text

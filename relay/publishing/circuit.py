@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from relay.broker import BrokerUnavailableError, Verdict
-from relay.supervision import StopRequest
+from relay.loop.supervision import StopRequest
 from uow.backoff import Backoff
 
 _log: Final = logging.getLogger(__name__)

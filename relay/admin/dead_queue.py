@@ -5,10 +5,10 @@ from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from relay.admin.failed import check_operator
+from relay.admin.operation import Operation, OperationKind, OperationLog, OperationResult
 from relay.broker import Broker, DeadDelivery
-from relay.failed import check_operator
-from relay.operation import Operation, OperationKind, OperationLog, OperationResult
-from relay.subscription import check_consumer
+from relay.consuming.subscription import check_consumer
 from uow.errors import FixTheCodeError
 from uow.sql.step import run_step
 

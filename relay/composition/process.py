@@ -12,21 +12,21 @@ from inbox.table import inbox_table
 from outbox.participant import OutboxParticipant
 from outbox.store import OutboxStore
 from outbox.table import outbox_table
-from relay.app_parts import AppParts
 from relay.broker import ConsumerBinding, TopologyError
-from relay.consumer import ConsumerHost
+from relay.composition.parts import AppParts
+from relay.composition.service import Component
+from relay.consuming.host import ConsumerHost
+from relay.consuming.hosted import HostedConsumer
+from relay.consuming.single_writer import fit_to_lease, slots_for
+from relay.consuming.slots import Slots
+from relay.consuming.subscription import check_consumer
 from relay.health import Probe, Readiness
-from relay.hosted import HostedConsumer
 from relay.housekeeping import Housekeeping
 from relay.local_broker import LocalOutlet
-from relay.outlet import BrokerOutlet, Outlet
-from relay.publisher import OutboxRelay
-from relay.service import Component
-from relay.single_writer import fit_to_lease, slots_for
-from relay.slots import Slots
-from relay.subscription import check_consumer
-from relay.supervision import LoopHealth
-from relay.wakeup import NotificationListener
+from relay.loop.supervision import LoopHealth
+from relay.loop.wakeup import NotificationListener
+from relay.publishing.outlet import BrokerOutlet, Outlet
+from relay.publishing.publisher import OutboxRelay
 from uow.errors import FixTheCodeError, TryAgainError
 from uow.participant import Participant
 from uow.sql.dialect import database_of

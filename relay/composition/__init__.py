@@ -1,0 +1,1 @@
+"""Putting an App together: parts, options and loops, checked at once."""

@@ -1,0 +1,1 @@
+"""Consuming: deliveries and due receipts become running handlers."""

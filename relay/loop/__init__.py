@@ -1,0 +1,1 @@
+"""What every loop stands on: supervision, bounded steps, polling, wake-ups and lease renewal."""
