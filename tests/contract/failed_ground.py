@@ -12,9 +12,9 @@ from inbox.table import inbox_table
 from outbox.settlement import Settlement
 from outbox.store import OutboxStore
 from outbox.table import outbox_table
-from relay.failed import FailedMessages
-from relay.failure_id import FailureId
-from relay.operation import Operation, OperationLog, operation_table
+from relay.admin.failed import FailedMessages
+from relay.admin.failure_id import FailureId
+from relay.admin.operation import Operation, OperationLog, operation_table
 from relay.schema import add_messaging_tables
 from tests.support.databases import create_tables
 from uow.contracts import Contracts
