@@ -154,7 +154,7 @@ def test_transports_that_lose_messages_say_so() -> None:
         ({"queue_prefix": " "}, "queue_prefix must not be blank"),
         ({"confirm_timeout_seconds": 0}, "confirm_timeout_seconds must be positive, not 0"),
         ({"heartbeat_seconds": 0.5}, "heartbeat_seconds must be at least 1, not 0.5"),
-        ({"unconfirmed_limit": 0}, "unconfirmed_limit must be 1 to 10000, not 0"),
+        ({"unconfirmed_limit": 0}, "unconfirmed_limit must be a whole number, 1 to 10000, not 0"),
     ],
 )
 def test_options_are_checked_when_built(options: dict[str, object], message: str) -> None:
