@@ -41,6 +41,7 @@ class OwnSessions:
         for attempt in range(1, _ATTEMPTS + 1):
             session = self._sessions()
             _refuse_unfit(session.sync_session, None if beside is None else beside.sync_session, self._in_use)
+            self._in_use.add(session.sync_session)
             try:
                 return await finish_despite_cancellation(self._run_once(session, step))
             except Exception as error:
@@ -50,7 +51,6 @@ class OwnSessions:
         raise AssertionError("unreachable")
 
     async def _run_once(self, session: AsyncSession, step: Callable[[Connection], T]) -> T:
-        self._in_use.add(session.sync_session)
         try:
             async with session, session.begin():
                 return await session.run_sync(lambda own: step(self._connection(own)))
@@ -83,8 +83,8 @@ def _refuse_unfit(session: Session, beside: Session | None, in_use: set[Session]
 def _fault(session: Session, beside: Session | None, in_use: set[Session]) -> str | None:
     faults = {
         "is in use already": session is beside or session in in_use,
-        "has a transaction": session.in_transaction(),
         "has pending changes": bool(session.new or session.dirty or session.deleted),
+        "has a transaction": session.in_transaction(),
         "holds loaded objects": bool(len(session.identity_map)),
         "commits in two phases": session.twophase,
     }
