@@ -11,6 +11,7 @@ from jobs.key import AttemptReference
 from jobs.state import AttemptState, JobState
 from jobs.table import TEXT_UNITS
 from uow.sql.dialect import Database, database_of
+from uow.sql.planner import unestimated
 from uow.text import clean_text
 
 
@@ -79,13 +80,16 @@ def _mark(ground: Ground, database: Database, _: None) -> Select[int]:
 
 def _held(ground: Ground) -> ColumnElement[bool]:
     columns = ground.job.c
-    return and_(
-        columns.scope_hash == _of("scope_hash"),
-        columns.job_id == _of("job_id"),
+    running = (
         columns.attempt_count == _of("ordinal"),
         columns.attempt_token == _of("token"),
         columns.state == JobState.RUNNING.value,
         columns.lease_expires_ticks > ground.clock.now_ticks(),
+    )
+    return and_(
+        columns.scope_hash == _of("scope_hash"),
+        columns.job_id == _of("job_id"),
+        unestimated(and_(*running)),
     )
 
 

@@ -19,8 +19,8 @@ from jobs import (
     job_tables,
     scope_hash,
 )
+from tests.support.blocking import someone_waits
 from tests.support.jobs import SCOPE, SEVERAL_WRITERS, StoredJobs, at, key, submission, submissions
-from tests.support.waiting import eventually
 from uow.sql.clock import DatabaseClock
 from uow.sql.dialect import database_of
 from uow.telemetry import use_correlation_id
@@ -193,7 +193,7 @@ class TestRaces:
         async with _open(stored) as winner:
             await winner.run_sync(stored.store.submit_many, [submission(priority=1)])
             loser = asyncio.create_task(stored.submit(submission(priority=2)))
-            await _blocked(stored)
+            await someone_waits(engine)
             await winner.commit()
         (lost,) = await loser
         assert (lost.created, lost.snapshot.priority) == (False, 1)
@@ -203,7 +203,7 @@ class TestRaces:
         async with _open(stored) as winner:
             await winner.run_sync(stored.store.submit_many, [submission(queue="a")])
             loser = asyncio.create_task(stored.submit(submission(queue="b")))
-            await _blocked(stored)
+            await someone_waits(engine)
             await winner.commit()
         with pytest.raises(JobIdentityConflictError):
             await loser
@@ -213,7 +213,7 @@ class TestRaces:
         async with _open(stored) as winner:
             await winner.run_sync(stored.store.submit_many, [submission(queue="a")])
             loser = asyncio.create_task(stored.submit(submission(queue="b")))
-            await _blocked(stored)
+            await someone_waits(engine)
             await winner.rollback()
         (kept,) = await loser
         assert (kept.created, kept.snapshot.queue) == (True, "b")
@@ -274,20 +274,3 @@ def _open(stored: StoredJobs) -> AsyncConnection:
     isolation = database_of(stored.engine).claim_isolation
     options = {"isolation_level": isolation} if isolation else {}
     return stored.engine.execution_options(**options).connect()
-
-
-async def _blocked(stored: StoredJobs) -> None:
-    """Wait until a session of this database waits for a lock."""
-    query = {
-        "postgresql": "SELECT count(*) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        "mysql": "SELECT count(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p"
-        " ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = database()",
-    }[database_of(stored.engine).name]
-
-    async def waiting() -> bool:
-        async with stored.engine.connect() as connection:
-            return bool(await connection.scalar(text(query)))
-
-    # MariaDB shows the same picture again as long as it is asked more often than every tenth of a second.
-    await eventually(waiting, interval=0.15)

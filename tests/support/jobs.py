@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, MetaData, RowMapping, select
+from sqlalchemy import Connection, MetaData, RowMapping, delete, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from jobs import (
@@ -75,6 +75,15 @@ class StoredJobs:
     async def create(self) -> "StoredJobs":
         await create_tables(self.engine, self.metadata)
         return self
+
+    async def clear(self) -> None:
+        """Delete everything that is stored."""
+
+        def delete_all(connection: Connection) -> None:
+            for table in (self.tables.attempt, self.tables.job):
+                connection.execute(delete(table))
+
+        await self.step(delete_all)
 
     def advance(self, seconds: float) -> None:
         assert isinstance(self.clock, PinnedClock)

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 
 import pytest
-from sqlalchemy import Connection, delete
 
 from tests.support.databases import engine_for, temporary_database_url
 from tests.support.jobs import StoredJobs
@@ -44,10 +43,5 @@ async def stored(database_kind: str, jobs_url: Callable[[str], str]) -> AsyncIte
     """A store without jobs."""
     async with engine_for(jobs_url(database_kind)) as engine:
         empty = StoredJobs(engine)
-
-        def clear(connection: Connection) -> None:
-            for table in (empty.tables.attempt, empty.tables.job):
-                connection.execute(delete(table))
-
-        await empty.step(clear)
+        await empty.clear()
         yield empty

@@ -120,7 +120,7 @@ def _json_each(columns: Columns, name: str) -> tuple[FromClause, dict[str, Colum
 
 def _json_table(columns: Columns, name: str) -> tuple[FromClause, dict[str, ColumnElement[Any]]]:
     declared = ", ".join(
-        f"{column} {_declared(columns[column])} PATH '$[{place}]'" for place, column in enumerate(columns)
+        f"`{column}` {_declared(columns[column])} PATH '$[{place}]'" for place, column in enumerate(columns)
     )
     rows = bindparam(f"{name}_rows", type_=String())
     layout: ColumnElement[Any] = literal_column(f"'$[*]' COLUMNS ({declared})")
