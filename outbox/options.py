@@ -18,8 +18,8 @@ _RESTARTS_FORGIVEN: Final = 10
 class OutboxOptions:
     """How events are leased, retried and kept. Raises OutboxOptionError naming option, value and rule.
 
-    batch_size: rows a claim takes when it is not told otherwise (1 to 1000). A relay has up to three batches
-    in memory, each payload about twice; with payloads of hundreds of KiB choose fewer rows.
+    batch_size: rows a claim takes when it is not told otherwise (1 to 1000); a relay takes fewer where
+    payloads are large, see RelayOptions.batch_body_bytes.
     lease_seconds: how long claimed rows are ours without renewal (at least 1); the time after which the
     work of a killed relay comes back.
     max_retry_attempts: further tries after the first (0 to 100), then dead-lettered.

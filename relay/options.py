@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import Final
 
 from uow.errors import FixTheCodeError
 from uow.option_rule import require_seconds, require_whole_number
+
+_MEBIBYTE: Final = 1024 * 1024
+_GIBIBYTE: Final = 1024 * _MEBIBYTE
 
 
 class OptionRuleError(FixTheCodeError):
@@ -20,6 +24,8 @@ class RelayOptions:
     diagnostics_interval_seconds: between samples of how many messages are stored; the first comes at once.
     retention_interval_seconds: between clean-ups of finished rows.
     retention_batch_size: rows that one clean-up statement deletes (1 to 10000).
+    batch_body_bytes: about how much payload a claimed batch may hold (1 MiB to 1 GiB); a relay has up to
+    three batches in memory, each payload about twice.
     outage_pause_seconds: the longest pause between attempts to reach a broker that is away.
     """
 
@@ -28,12 +34,16 @@ class RelayOptions:
     diagnostics_interval_seconds: float = 30.0
     retention_interval_seconds: float = 60.0
     retention_batch_size: int = 1000
+    batch_body_bytes: int = 16 * _MEBIBYTE
     outage_pause_seconds: float = 10.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if field.name != "retention_batch_size":
+            if field.name.endswith("_seconds"):
                 require_seconds(field.name, getattr(self, field.name))
+        require_whole_number(
+            "batch_body_bytes", self.batch_body_bytes, least=_MEBIBYTE, most=1024 * _MEBIBYTE
+        )
         require_whole_number("retention_batch_size", self.retention_batch_size, least=1, most=10_000)
 
 

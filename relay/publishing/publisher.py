@@ -13,6 +13,7 @@ from relay.loop.step import loop_step
 from relay.loop.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from relay.options import RelayOptions
 from relay.publishing.batch import BatchStages, Sent
+from relay.publishing.batch_size import BatchSize
 from relay.publishing.circuit import Circuit
 from relay.publishing.outlet import Outlet
 from relay.publishing.pipeline import run_pipeline
@@ -51,6 +52,7 @@ class OutboxRelay:
         pauses = Backoff(initial_seconds=0.2, maximum_seconds=self._options.outage_pause_seconds)
         self._circuit = Circuit(outlet.check, pauses=pauses)
         self._stages = BatchStages(engine, store, outlet, self._circuit)
+        self._batch_size = BatchSize(rows=store.options.batch_size, body_bytes=self._options.batch_body_bytes)
         self._suspects_due_at = time.monotonic() + self._options.poll_interval_seconds
         self.health = LoopHealth(name=name)
 
@@ -93,10 +95,11 @@ class OutboxRelay:
                     await polling.wait()
 
     async def _claim(self) -> Claim | None:
-        limit = self._store.options.batch_size if self._circuit.closed else 1
+        limit = self._batch_size.rows if self._circuit.closed else 1
         while not self._stop.requested:
             claim = await self._stages.claim(lambda connection: self._store.claim(connection, limit=limit))
             if claim.rows:
+                self._batch_size.learn(claim)
                 return claim
             if not claim.more:
                 break

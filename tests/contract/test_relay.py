@@ -335,10 +335,11 @@ async def test_an_error_of_the_outlet_is_logged_and_leaves_the_rows_to_their_lea
 
 async def test_a_large_batch_takes_no_statement_for_each_row(ready: AsyncEngine) -> None:
     await fill(ready, 50)
-    relay = make_relay(ready, ScriptedOutlet(), options=RelayOptions(poll_interval_seconds=3600))
+    outlet = ScriptedOutlet()
+    relay = make_relay(ready, outlet, options=RelayOptions(poll_interval_seconds=3600))
     with recorded_statements(ready) as statements:
         async with running(relay):
-            await eventually(lambda: relay.health.last_tick is not None)
+            await eventually(lambda: len(outlet.sent) == 50)
     assert await all_published(ready, 50)
     assert len(statements) <= 12
 
