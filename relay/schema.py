@@ -1,5 +1,6 @@
 """Our tables on the application's MetaData: adding them, their DDL, comparing a database with them."""
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from typing import Any, Final
 from sqlalchemy import Column, Connection, Dialect, Index, MetaData, Table, inspect
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
-from inbox.table import add_inbox_table, inbox_table
-from outbox.table import add_outbox_table, outbox_table
+from inbox.table import InboxNotMappedError, add_inbox_table, inbox_table
+from jobs.table import JobsNotMappedError, add_job_tables, job_tables
+from outbox.table import OutboxNotMappedError, add_outbox_table, outbox_table
 from relay.admin.operation import add_operation_table, operation_table
 from uow.errors import FixTheCodeError
 from uow.sql.lease import add_lease_table, lease_table
@@ -52,21 +54,44 @@ class SchemaDifference:
         return f"{self.problem}: {self.name}" + (f" ({self.detail})" if self.detail else "")
 
 
-def add_messaging_tables(metadata: MetaData, *, schema: str | None = None) -> None:
-    """Add the tables of outbox, inbox, leases and operations to the application's MetaData.
+def add_messaging_tables(
+    metadata: MetaData,
+    *,
+    schema: str | None = None,
+    outbox: bool = True,
+    inbox: bool = True,
+    jobs: bool = True,
+) -> None:
+    """Add the tables of outbox, inbox, jobs, leases and operations to the application's MetaData.
 
     Call it once, where the application declares its own tables; calling it again changes nothing. `schema`
-    is the database schema of our tables when it is not the MetaData's own.
+    is the database schema of our tables when it is not the MetaData's own. A part that is not used can be
+    left out; an App needs outbox and inbox.
     """
-    add_outbox_table(metadata, schema=schema)
-    add_inbox_table(metadata, schema=schema)
+    if outbox:
+        add_outbox_table(metadata, schema=schema)
+    if inbox:
+        add_inbox_table(metadata, schema=schema)
+    if jobs:
+        add_job_tables(metadata, schema=schema)
     add_lease_table(metadata, schema=schema)
     add_operation_table(metadata, schema=schema)
 
 
 def messaging_tables(metadata: MetaData) -> tuple[Table, ...]:
-    """Our tables on this MetaData. Raises a `...NotMappedError` naming the first that was not added."""
-    return outbox_table(metadata), inbox_table(metadata), lease_table(metadata), operation_table(metadata)
+    """Our tables on this MetaData, without the parts that were left out.
+
+    Raises a `...NotMappedError` when `add_messaging_tables` was not called.
+    """
+    parts: list[Table] = []
+    with contextlib.suppress(OutboxNotMappedError):
+        parts.append(outbox_table(metadata))
+    with contextlib.suppress(InboxNotMappedError):
+        parts.append(inbox_table(metadata))
+    with contextlib.suppress(JobsNotMappedError):
+        tables = job_tables(metadata)
+        parts += [tables.job, tables.attempt]
+    return (*parts, lease_table(metadata), operation_table(metadata))
 
 
 def ddl(metadata: MetaData, dialect: Dialect) -> list[str]:
@@ -143,7 +168,7 @@ def _index_differences(index: Index, stored: Any) -> list[SchemaDifference]:
     return [SchemaDifference(problem=SchemaProblem.DIFFERENT_INDEX, name=name, detail=detail)]
 
 
-_INTEGER_WIDTH: Final = re.compile(r"\b(BIGINT|INTEGER|INT)\(\d+\)")
+_INTEGER_WIDTH: Final = re.compile(r"\b(BIGINT|SMALLINT|INTEGER|INT)\(\d+\)")
 
 
 def _plain_type(text: str) -> str:

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from inbox.state import TRANSITIONS as RECEIPT_TRANSITIONS
 from inbox.state import ReceiptState
+from jobs.state import ATTEMPT_TRANSITIONS, AttemptState, JobState
+from jobs.state import TRANSITIONS as JOB_TRANSITIONS
 from outbox.state import TRANSITIONS as OUTBOX_TRANSITIONS
 from outbox.state import OutboxState
 
@@ -51,6 +53,35 @@ MACHINES: Final = (
             ReceiptState.FAILED: "the last attempt failed; the next one is scheduled",
             ReceiptState.DEAD_LETTERED: "given up; waits for an operator, never deleted by itself",
             ReceiptState.DISCARDED: "an operator decided that it will not be processed; kept as a record",
+        },
+    ),
+    StateMachine(
+        title="Job",
+        module="jobs.state",
+        subject="One row per operation that someone wants done. A retry is a new attempt of the same job.",
+        first=JobState.QUEUED,
+        transitions=JOB_TRANSITIONS,
+        meanings={
+            JobState.QUEUED: "waits for an executor, now or at its time",
+            JobState.RUNNING: "an attempt runs under a token and a lease",
+            JobState.SUCCEEDED: "done",
+            JobState.FAILED: "its last attempt failed and no other follows by itself",
+            JobState.CANCELLED: "someone asked for its end before it was done; it has no result",
+            JobState.INTERRUPTED: "its last attempt ended from outside and no other follows by itself",
+        },
+    ),
+    StateMachine(
+        title="Attempt",
+        module="jobs.state",
+        subject="One row per execution of a job, changed in the same statement or transaction as its job.",
+        first=AttemptState.RUNNING,
+        transitions=ATTEMPT_TRANSITIONS,
+        meanings={
+            AttemptState.RUNNING: "the job carries its token",
+            AttemptState.SUCCEEDED: "its handler has succeeded",
+            AttemptState.FAILED: "its handler has failed",
+            AttemptState.CANCELLED: "it ended, in whatever way, after a cancellation had been asked for",
+            AttemptState.INTERRUPTED: "it ended without a verdict: a shutdown, a dead executor, a lost lease",
         },
     ),
 )

@@ -18,6 +18,7 @@ from relay.schema import (
     schema_differences,
 )
 from tests.support.databases import create_tables
+from uow.sql.lease import LeaseNotMappedError
 
 ENVIRONMENT = """
 from alembic import context
@@ -101,7 +102,14 @@ async def test_an_empty_database_lacks_every_table_and_the_error_says_what_to_do
         with pytest.raises(SchemaError) as caught:
             await connection.run_sync(check_schema, metadata)
     names = [difference.name for difference in caught.value.differences]
-    assert names == ["outbox_message", "inbox_receipt", "messaging_lease", "messaging_operation"]
+    assert names == [
+        "outbox_message",
+        "inbox_receipt",
+        "jobs_job",
+        "jobs_attempt",
+        "messaging_lease",
+        "messaging_operation",
+    ]
     assert "missing table: outbox_message" in str(caught.value)
     assert "selfmanaged schema ddl" in str(caught.value)
 
@@ -160,6 +168,18 @@ async def test_our_tables_may_live_in_a_schema_of_their_own(engine: AsyncEngine)
     async with engine.connect() as connection:
         await connection.run_sync(check_schema, metadata)
     assert {table.schema for table in messaging_tables(metadata)} == {"messaging"}
+
+
+def test_each_part_can_be_left_out() -> None:
+    own = {"messaging_lease", "messaging_operation"}
+    parts = {"outbox": {"outbox_message"}, "inbox": {"inbox_receipt"}, "jobs": {"jobs_job", "jobs_attempt"}}
+    for part, names in parts.items():
+        metadata = MetaData()
+        add_messaging_tables(metadata, **dict.fromkeys(parts.keys() - {part}, False))  # type: ignore[arg-type]
+        assert {table.name for table in messaging_tables(metadata)} == names | own
+        assert set(metadata.tables) == names | own
+    with pytest.raises(LeaseNotMappedError):
+        messaging_tables(MetaData())
 
 
 def test_adding_the_tables_twice_changes_nothing(metadata: MetaData) -> None:
