@@ -334,13 +334,13 @@ async def test_an_error_of_the_outlet_is_logged_and_leaves_the_rows_to_their_lea
 
 
 async def test_a_large_batch_takes_no_statement_for_each_row(ready: AsyncEngine) -> None:
-    await fill(ready, 50)
+    await fill(ready, 144)  # two batches: a relay begins with 16 rows and then takes up to 128
     outlet = ScriptedOutlet()
     relay = make_relay(ready, outlet, options=RelayOptions(poll_interval_seconds=3600))
     with recorded_statements(ready) as statements:
         async with running(relay):
-            await eventually(lambda: len(outlet.sent) == 50)
-    assert await all_published(ready, 50)
+            await eventually(lambda: len(outlet.sent) == 144)
+    assert await all_published(ready, 144)
     assert len(statements) <= 12
 
 
