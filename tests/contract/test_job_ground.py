@@ -82,9 +82,8 @@ async def test_stored_rows_are_joined_changed_and_deleted_by_given_keys(ready: A
     assert {(row.scope_hash, row.job_id) for row in left}.isdisjoint({(SCOPE, "a"), (bytes(32), "ä")})
 
 
+@pytest.mark.parametrize("database_kind", ["sqlite", "postgresql"])
 async def test_an_address_finds_its_row_within_a_statement(ready: AsyncEngine) -> None:
-    if not database_of(ready).update_returning:
-        pytest.skip("MySQL has no addresses")
     rows = [{"scope_hash": SCOPE, "job_id": f"{number}", "number": number} for number in range(5)]
     await run_step(ready, lambda connection: connection.execute(insert(thing), rows))
     some = thing.alias("some")

@@ -23,7 +23,7 @@ from uow.sql.clock import DatabaseClock
 
 pytest_plugins = ("tests.support.jobs_fixture",)
 
-RACES = 150
+RACES = 112
 """Of each kind on each database: more than a thousand in all."""
 
 T = TypeVar("T")

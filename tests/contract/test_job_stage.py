@@ -1,13 +1,9 @@
 """Jobs staged in a unit of work are kept with it or not at all, with its rows and events."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
-from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import MetaData, func, insert, select, text
-from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
+from sqlalchemy import insert, text
 
 from jobs import (
     AttemptFencedError,
@@ -15,71 +11,22 @@ from jobs import (
     AttemptReference,
     JobCancelledError,
     JobCompletion,
-    JobCompletionParticipant,
     JobIdentityConflictError,
-    JobParticipant,
     Jobs,
 )
-from outbox import OutboxParticipant, OutboxStore, add_outbox_table
-from tests.support.databases import create_tables
+from tests.support.job_shop import Shop
 from tests.support.jobs import SCOPE, StoredJobs, submission, submissions
 from tests.support.statements import recorded_statements
-from tests.support.unit_of_work import note_table
-from uow import NoParticipantError, RollbackOnlyError, SelfManagedUnitOfWork, UnitNotActiveError, UtcInstant
-from uow.contracts import Contracts
+from uow import NoParticipantError, RollbackOnlyError, SelfManagedUnitOfWork, UnitNotActiveError
 from uow.sql.dialect import database_of
 
-Unit = Callable[[], SelfManagedUnitOfWork]
-
-contracts = Contracts()
-
-
-@contracts.event("invoices.requested", version=1)
-@dataclass(frozen=True)
-class InvoiceRequested:
-    id: UUID
-    occurred_at: UtcInstant
-
-
-class Shop:
-    """One database with business rows, an outbox and jobs, and units of work on all of it."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        metadata = MetaData()
-        self.note = note_table.to_metadata(metadata)
-        self.outbox = add_outbox_table(metadata)
-        self.jobs = StoredJobs(engine, metadata=metadata)
-        self.sessions = async_sessionmaker(engine, expire_on_commit=False)
-        self.woken = 0
-        self.participants = (
-            OutboxParticipant(contracts, OutboxStore(self.outbox)),
-            JobParticipant(self.jobs.store, on_committed=self.wake),
-            JobCompletionParticipant(self.jobs.store),
-        )
-
-    def wake(self) -> None:
-        self.woken += 1
-
-    def unit(self) -> SelfManagedUnitOfWork:
-        return SelfManagedUnitOfWork(self.sessions, self.participants)
-
-    async def write(self, unit: SelfManagedUnitOfWork, number: int = 1) -> None:
-        """A business row and an event."""
-        await unit.session.execute(insert(self.note).values(id=number, text="hello"))
-        unit.enqueue(InvoiceRequested(uuid4(), UtcInstant.now()))
-
-    async def counts(self) -> tuple[int, int, int]:
-        """How many business rows, events and jobs are stored."""
-        tables = (self.note, self.outbox, self.jobs.tables.job)
-        query = select(*(select(func.count()).select_from(table).scalar_subquery() for table in tables))
-        rows, events, jobs = await self.jobs.step(lambda connection: connection.execute(query).one())
-        return rows, events, jobs
+pytest_plugins = ("tests.support.jobs_fixture",)
 
 
 @pytest.fixture
-async def shop(engine: AsyncEngine) -> Shop:
-    shop = Shop(engine)
-    await create_tables(engine, shop.jobs.metadata)
+async def shop(stored: StoredJobs) -> Shop:
+    shop = Shop(stored.engine)
+    await shop.clear()
     return shop
 
 
@@ -225,9 +172,8 @@ async def test_a_duplicate_does_not_abort_the_transaction_of_the_unit(shop: Shop
     assert await shop.counts() == (1, 0, 2)
 
 
+@pytest.mark.parametrize("database_kind", ["postgresql"])
 async def test_the_units_transaction_id_is_told_by_the_insert(shop: Shop) -> None:
-    if not database_of(shop.jobs.engine).transaction_status:
-        pytest.skip("only PostgreSQL tells what became of a transaction")
     participant = shop.participants[1]
     staged = [participant.stage(each) for each in submissions(3)]
     told = await shop.jobs.step(lambda connection: participant.write(connection, staged))

@@ -1,4 +1,7 @@
-"""The fixture `stored`: no jobs yet on each database; the databases themselves are made once a session."""
+"""The fixture `stored`: no jobs yet on each database; databases are made once a session.
+
+They hold the tables of `tests.support.job_shop` too.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -7,7 +10,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.support.databases import engine_for, temporary_database_url
+from tests.support.databases import create_tables, engine_for, temporary_database_url
+from tests.support.job_shop import metadata
 from tests.support.jobs import StoredJobs
 
 
@@ -21,7 +25,7 @@ def jobs_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
     async def create(kind: str) -> str:
         url = await stack.enter_async_context(temporary_database_url(kind, directory))
         async with engine_for(url) as engine:
-            await StoredJobs(engine).create()
+            await create_tables(engine, metadata)
         return url
 
     # An event loop of its own, apart from those of the tests, which lives until the databases are dropped.
