@@ -47,6 +47,12 @@ def execution_status_many(
     return {reference: active.get(reference, ExecutionStatus.ENDED) for reference in asked}
 
 
+def prolong(connection: Connection, ground: Ground, references: Collection[AttemptReference]) -> None:
+    """Let the leases of these, which the caller has locked, last from now on, expired or not."""
+    given, change = ground.built(_change_given, database_of(connection))
+    connection.execute(change, given.parameters(reference_rows(references)))
+
+
 def _renew_returning(connection: Connection, ground: Ground, references: list[AttemptReference]) -> _Marks:
     given, change = ground.built(_change_free, database_of(connection))
     marks: _Marks = connection.execute(change, given.parameters(reference_rows(references))).all()
@@ -59,9 +65,7 @@ def _renew_locked(connection: Connection, ground: Ground, references: list[Attem
     answers = connection.execute(locked, given.parameters(reference_rows(references)))
     marks: _Marks = [row for row in answers if row.attempt_token is not None]
     if marks:
-        mine, change = ground.built(_change_locked, database)
-        renewed = [each for each in references if each in _active(references, marks)]
-        connection.execute(change, mine.parameters(reference_rows(renewed)))
+        prolong(connection, ground, _active(references, marks))
     return marks
 
 
@@ -94,8 +98,10 @@ def _lock_free(ground: Ground, database: Database, _: None) -> tuple[Given, Sele
     return given, _marks(ground).select_from(ours).with_for_update(skip_locked=True)
 
 
-def _change_locked(ground: Ground, database: Database, _: None) -> tuple[Given, Update]:
+def _change_given(ground: Ground, database: Database, _: None) -> tuple[Given, Update]:
     given, job = given_rows(database, REFERENCE_COLUMNS), ground.job
+    if database.update_returning:
+        return given, update(job).where(same_key(job, given.c)).values(_lease(ground))
     joined = given.source.outerjoin(job, same_key(job, given.c))
     return given, update(joined).values({job.c[name]: value for name, value in _lease(ground).items()})
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Integer, Row, Select, bindparam, select
 from jobs.answer import ExpiredAttempt, Recovered, Settled
 from jobs.ground import Ground
 from jobs.key import AttemptReference
+from jobs.lease import prolong
 from jobs.settle import settle_many
 from jobs.settlement import Settlement
 from jobs.table import LEASED_INDEX
@@ -39,6 +40,14 @@ def recover_expired(
         for attempt in attempts
     ]
     settled = settle_many(connection, ground, endings, leased=False)
+    broken = [
+        attempt.reference
+        for attempt, outcome in zip(attempts, settled, strict=True)
+        if outcome is Settled.ATTEMPT_MISSING
+    ]
+    if broken:
+        # Lest they stand in front of all others for ever.
+        prolong(connection, ground, broken)
     return [
         Recovered(attempt=attempt, settled=outcome)
         for attempt, outcome in zip(attempts, settled, strict=True)

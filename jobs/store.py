@@ -118,7 +118,11 @@ class JobStore(ScopedJobs):
     def renew(
         self, connection: Connection, references: Collection[AttemptReference]
     ) -> dict[AttemptReference, ExecutionStatus]:
-        """Prolong the leases of all that are still ours to `lease_seconds` from now; the status of each."""
+        """Prolong the leases of all that are still ours to `lease_seconds` from now; the status of each.
+
+        It waits for nobody: a row that is locked at this moment is not prolonged, only looked at, so renew
+        several times within a lease.
+        """
         return renew(connection, self._ground, references)
 
     def execution_status(self, connection: Connection, reference: AttemptReference) -> ExecutionStatus:
@@ -208,7 +212,8 @@ class JobStore(ScopedJobs):
         """Recover up to `limit` (1 to 1000) attempts whose lease has expired, the longest expired first.
 
         `requeue` says for each whether its handler may run again; these attempts count. Call it again while
-        it returns `limit`. Attempts that someone has locked at this moment are left for the next time.
+        it returns `limit`. Attempts that someone has locked at this moment are left for the next time, and
+        so are those whose row is gone: ATTEMPT_MISSING is told, once in each lease.
         """
         return recover_expired(connection, self._ground, checked_limit(limit), requeue)
 

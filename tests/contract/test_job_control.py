@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import MetaData, text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from jobs import (
     CancelAnswer,
@@ -18,6 +20,7 @@ from jobs import (
     RetryAnswer,
     Settled,
     Settlement,
+    add_job_tables,
 )
 from jobs.state import FINAL
 from tests.support.jobs import SCOPE, StoredJobs, at, ids, key, submission, submissions
@@ -105,6 +108,21 @@ class TestRecovery:
         assert await stored.step(recover, again, requeue=False) is Settled.INTERRUPTED
         job = await stored.get()
         assert (job.attempt_count, job.attempts_left) == (2, 4)
+
+    async def test_a_broken_job_neither_blocks_nor_repeats_it(self, stored: StoredJobs) -> None:
+        """The row of its attempt is gone: it is told, and looked at again a lease later."""
+        attempt = stored.tables.attempt
+        for job_id in ("broken", "good"):
+            await stored.submitted_and_started(job_id)
+        gone = attempt.delete().where(attempt.c.job_id == "broken")
+        await stored.step(lambda connection: connection.execute(gone))
+        stored.advance(60)
+        pages = []
+        while page := await stored.step(stored.store.recover_expired, limit=1):
+            pages += [(each.attempt.reference.job_id, each.settled) for each in page]
+        assert sorted(pages) == [("broken", Settled.ATTEMPT_MISSING), ("good", Settled.QUEUED)]
+        broken = await stored.get("broken")
+        assert (broken.state, broken.lease_expires) == (JobState.RUNNING, at(120))
 
 
 class TestCancel:
@@ -335,6 +353,25 @@ async def test_jobs_of_a_thousand_scopes_are_settled_and_deleted_in_one_batch(st
     stored.advance(1)
     assert await stored.step(stored.store.cleanup, JobState.SUCCEEDED, older_than_seconds=0) == 1000
     assert await stored.rows() == {"jobs_job": [], "jobs_attempt": []}
+
+
+@pytest.mark.parametrize("database_kind", ["postgresql"])
+async def test_the_tables_may_live_in_a_schema_of_their_own(engine: AsyncEngine) -> None:
+    metadata = MetaData()
+    add_job_tables(metadata, schema="work")
+    stored = StoredJobs(engine, metadata=metadata)
+    await stored.step(lambda connection: connection.execute(text("CREATE SCHEMA work")))
+    await stored.create()
+    reference = await stored.submitted_and_started()
+    await stored.step(stored.store.progress, reference, 50)
+    assert await stored.step(stored.store.renew, [reference]) == {reference: "active"}
+    assert await stored.settle(Settlement.fail(reference, error_code="e", retry_after_seconds=0)) == [
+        "queued"
+    ]
+    assert ids(await stored.claim(handlers=[])) == []
+    assert await stored.step(stored.store.cancel, SCOPE, "j") is CancelAnswer.CANCELLED
+    stored.advance(1)
+    assert await stored.step(stored.store.cleanup, JobState.CANCELLED, older_than_seconds=0) == 1
 
 
 def _ids(jobs: Sequence[JobRecord]) -> list[str]:

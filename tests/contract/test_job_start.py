@@ -98,6 +98,21 @@ async def test_what_is_not_stored_does_not_start(stored: StoredJobs) -> None:
     assert await stored.step(stored.store.try_start, key(scope="other"), owner="me") is Fenced.FENCED
 
 
+async def test_a_queued_job_that_was_changed_by_hand_is_checked_all_the_same(stored: StoredJobs) -> None:
+    """Neither a mark of cancellation nor used up attempts ever stand in a queued job otherwise."""
+    job = stored.tables.job
+    await stored.submit(submission("marked"), submission("used up"), submission("good"))
+    changes = {"marked": {"cancel_requested": 1}, "used up": {"attempt_count": 5}}
+    for job_id, values in changes.items():
+        change = update(job).where(job.c.job_id == job_id).values(values)
+        await stored.step(lambda connection, change=change: connection.execute(change))
+    for job_id in changes:
+        assert await stored.step(stored.store.try_start, key(job_id), owner="me") is Fenced.FENCED
+    assert [each.job_id for each in await stored.step(stored.store.get_due, ["default"])] == ["good"]
+    assert ids(await stored.claim()) == ["good"]
+    assert (await stored.claim()).looked_at == 0
+
+
 async def test_every_attempt_gets_a_token_of_its_own(stored: StoredJobs) -> None:
     await stored.submit(*submissions(300))
     tokens = [job.reference.token for job in (await stored.claim(limit=1000)).started]
