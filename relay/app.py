@@ -25,8 +25,8 @@ from relay.composition.service import run_components
 from relay.health import Health, Probe, Readiness
 from relay.local_broker import LOCAL_URL
 from relay.schema import SchemaDifference
-from relay.secret import describe_error
 from uow.contracts import Contracts
+from uow.secret import describe_error
 from uow.sql.step import run_step
 from uow.unit import SelfManagedUnitOfWork
 

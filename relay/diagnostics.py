@@ -14,9 +14,9 @@ from outbox.failure import OutboxCounts
 from outbox.state import OutboxState
 from outbox.store import OutboxStore
 from relay.broker import Broker
-from relay.loop.step import loop_step
-from relay.secret import describe_error
 from uow.errors import TryAgainError
+from uow.loop.step import loop_step
+from uow.secret import describe_error
 from uow.telemetry import StoredMessages
 
 DEAD_QUEUE: Final = "dead_queue"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from relay.secret import describe_error
+from uow.secret import describe_error
 
 CACHE_SECONDS: Final = 1.0
 PROBE_TIMEOUT_SECONDS: Final = 5.0

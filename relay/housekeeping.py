@@ -9,11 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from inbox.store import InboxStore
 from outbox.store import OutboxStore
 from relay.broker import Broker
-from relay.chore import Chore, owner_name
 from relay.diagnostics import Diagnostics
-from relay.loop.step import loop_step
-from relay.loop.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from relay.options import RelayOptions
+from uow.loop.chore import Chore, owner_name
+from uow.loop.step import loop_step
+from uow.loop.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from uow.sql.lease import LeaseStore
 
 

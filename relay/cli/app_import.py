@@ -11,8 +11,8 @@ from typing import Any, Final
 from relay.app import App
 from relay.composition.own_package import check_own_packages
 from relay.composition.suggestion import did_you_mean
-from relay.secret import describe_error, mask_secrets
 from uow.errors import FixTheCodeError
+from uow.secret import describe_error, mask_secrets
 
 _EXTRAS: Final = {
     "asyncpg": ("postgresql", "postgresql+asyncpg://"),

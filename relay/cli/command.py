@@ -23,8 +23,8 @@ from relay.composition.own_package import ForeignModuleError
 from relay.consuming.subscription import UnknownConsumerError
 from relay.health_server import HealthPortError
 from relay.schema import SchemaError
-from relay.secret import describe_error
 from uow.errors import SelfManagedError
+from uow.secret import describe_error
 from uow.text import TextError
 
 Work = Callable[[App, Screen], Awaitable[ExitCode]]

@@ -8,7 +8,7 @@ from typing import Final
 from relay.app import App
 from relay.cli.exit_code import ExitCode
 from relay.cli.screen import Screen
-from relay.loop.supervision import is_outage
+from uow.loop.supervision import is_outage
 
 _LOOK_SECONDS: Final = 0.25
 

@@ -10,7 +10,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from relay.secret import describe_error, mask_secrets
+from uow.secret import describe_error, mask_secrets
 
 _LEVEL_STYLES: Final = {"WARNING": "yellow", "ERROR": "bold red", "CRITICAL": "bold red", "DEBUG": "dim"}
 

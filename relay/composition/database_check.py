@@ -10,8 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from relay.schema import SchemaDifference, SchemaError, messaging_tables, schema_differences
-from relay.secret import describe_error, mask_secrets
 from uow.errors import TryAgainError
+from uow.secret import describe_error, mask_secrets
 from uow.sql.sqlite import BEGIN_OPTION, sqlite_file
 
 _CONNECT_SECONDS: Final = 10.0

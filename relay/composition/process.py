@@ -18,16 +18,16 @@ from relay.composition.service import Component
 from relay.consuming.host import ConsumerHost
 from relay.consuming.hosted import HostedConsumer
 from relay.consuming.single_writer import fit_to_lease, slots_for
-from relay.consuming.slots import Slots
 from relay.consuming.subscription import check_consumer
 from relay.health import Probe, Readiness
 from relay.housekeeping import Housekeeping
 from relay.local_broker import LocalOutlet
-from relay.loop.supervision import LoopHealth
-from relay.loop.wakeup import NotificationListener
 from relay.publishing.outlet import BrokerOutlet, Outlet
 from relay.publishing.publisher import OutboxRelay
 from uow.errors import FixTheCodeError, TryAgainError
+from uow.loop.notification import NotificationListener
+from uow.loop.slots import Slots
+from uow.loop.supervision import LoopHealth
 from uow.participant import Participant
 from uow.sql.dialect import database_of
 from uow.sql.lease import LeaseStore, lease_table

@@ -12,9 +12,9 @@ from relay.consuming.hosted import HostedConsumer, RunningReceipts
 from relay.consuming.intake import DeliveryIntake
 from relay.consuming.pump import InboxPump
 from relay.consuming.rejected import RejectedDelivery, log_rejected
-from relay.loop.renewal import LeaseKeeper
-from relay.loop.supervision import LoopHealth, StopRequest, log_failure, run_with_grace, supervise
 from relay.options import RelayOptions
+from uow.loop.renewal import LeaseKeeper
+from uow.loop.supervision import LoopHealth, StopRequest, log_failure, run_with_grace, supervise
 from uow.wake import WakeSignal
 
 

@@ -13,9 +13,9 @@ from inbox.outcome import ConsumeOutcome
 from inbox.receipt import AcquiredReceipt, ReceiptLease
 from inbox.receiver import Receiver
 from relay.broker import ConsumerBinding
-from relay.consuming.slots import Slots
-from relay.loop.renewal import LeaseKeeper
-from relay.loop.supervision import log_failure
+from uow.loop.renewal import LeaseKeeper
+from uow.loop.slots import Slots
+from uow.loop.supervision import log_failure
 
 _log: Final = logging.getLogger(__name__)
 _ROLL_BACK_SECONDS: Final = 10.0

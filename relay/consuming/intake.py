@@ -16,12 +16,12 @@ from inbox.store import InboxStore
 from relay.broker import Delivery, Disposition, Subscription
 from relay.consuming.hosted import HostedConsumer, RunningReceipts
 from relay.consuming.rejected import RejectedDelivery
-from relay.loop.step import loop_step
-from relay.loop.supervision import LoopHealth, StopRequest, unless_stopped
-from relay.secret import describe_error
 from relay.wire import decode_wire
 from uow.contracts import DecodeError
+from uow.loop.step import loop_step
+from uow.loop.supervision import LoopHealth, StopRequest, unless_stopped
 from uow.message import Message
+from uow.secret import describe_error
 from uow.telemetry import Operation, record_operation
 
 

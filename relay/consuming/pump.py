@@ -13,10 +13,10 @@ from inbox.outcome import ConsumeOutcome
 from inbox.receipt import ReceiptKey
 from inbox.store import InboxStore
 from relay.consuming.hosted import HostedConsumer, RunningReceipts
-from relay.consuming.slots import Slots
-from relay.loop.polling import AdaptivePolling
-from relay.loop.step import loop_step
-from relay.loop.supervision import LoopHealth, StopRequest, unless_stopped
+from uow.loop.polling import AdaptivePolling
+from uow.loop.slots import Slots
+from uow.loop.step import loop_step
+from uow.loop.supervision import LoopHealth, StopRequest, unless_stopped
 from uow.telemetry import Operation, record_operation
 from uow.wake import Waiter, WakeSignal
 

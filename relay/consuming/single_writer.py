@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from inbox.options import InboxOptions
-from relay.consuming.slots import Slots
+from uow.loop.slots import Slots
 from uow.sql.dialect import Database
 
 _SHARE_OF_THE_LEASE: Final = 0.9

@@ -5,7 +5,7 @@ from typing import Final
 import amqp.exceptions
 import kombu.exceptions
 
-from relay.secret import describe_error
+from uow.secret import describe_error
 
 NOT_FOUND: Final = 404
 ACCESS_REFUSED: Final = 403

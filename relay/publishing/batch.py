@@ -15,15 +15,15 @@ from outbox.claimed import Claim, ClaimedMessage
 from outbox.settlement import SettleReport
 from outbox.store import OutboxStore
 from relay.broker import PublishResult, Verdict
-from relay.loop.renewal import LeaseKeeper
-from relay.loop.step import loop_step
-from relay.loop.supervision import is_outage, log_failure
 from relay.publishing.circuit import Circuit
 from relay.publishing.outlet import Outlet
 from relay.publishing.report import NOT_TRIED, count_publish, outcome_of, report_batch
 from relay.publishing.verdict import settlement_of
 from uow.backoff import Backoff
 from uow.errors import TryAgainError
+from uow.loop.renewal import LeaseKeeper
+from uow.loop.step import loop_step
+from uow.loop.supervision import is_outage, log_failure
 from uow.telemetry import PublishOutcome, publish_span
 
 LeasedRow = tuple[UUID, int]

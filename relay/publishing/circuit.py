@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Final
 
 from relay.broker import BrokerUnavailableError, Verdict
-from relay.loop.supervision import StopRequest
 from uow.backoff import Backoff
+from uow.loop.supervision import StopRequest
 
 _log: Final = logging.getLogger(__name__)
 _OUTAGE: Final = frozenset({Verdict.UNSENT, Verdict.UNKNOWN})

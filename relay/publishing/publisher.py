@@ -8,9 +8,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from outbox.claimed import Claim
 from outbox.store import OutboxStore
-from relay.loop.polling import AdaptivePolling
-from relay.loop.step import loop_step
-from relay.loop.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from relay.options import RelayOptions
 from relay.publishing.batch import BatchStages, Sent
 from relay.publishing.batch_size import BatchSize
@@ -19,6 +16,9 @@ from relay.publishing.outlet import Outlet
 from relay.publishing.pipeline import run_pipeline
 from relay.publishing.report import count_publish
 from uow.backoff import Backoff
+from uow.loop.polling import AdaptivePolling
+from uow.loop.step import loop_step
+from uow.loop.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from uow.telemetry import PublishOutcome
 from uow.wake import WakeSignal
 

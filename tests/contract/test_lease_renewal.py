@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from relay.loop.renewal import LeaseKeeper
 from tests.support.waiting import eventually
+from uow.loop.renewal import LeaseKeeper
 
 LEASE_SECONDS = 0.8
 pytestmark = pytest.mark.parametrize("database_kind", ["postgresql"])

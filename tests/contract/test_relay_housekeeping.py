@@ -14,14 +14,14 @@ from inbox.store import InboxStore
 from outbox.options import OutboxOptions
 from outbox.store import OutboxStore
 from relay.broker import BrokerUnavailableError
-from relay.chore import Chore
 from relay.diagnostics import Diagnostics
 from relay.housekeeping import Housekeeping
-from relay.loop.supervision import StopRequest, supervise
 from relay.options import RelayOptions
 from tests.support.databases import create_tables
 from tests.support.relaying import fill, inbox, leases, make_message, metadata, outbox, outbox_states
 from tests.support.waiting import eventually
+from uow.loop.chore import Chore
+from uow.loop.supervision import StopRequest, supervise
 from uow.sql.clock import DatabaseClock
 from uow.sql.lease import LeaseStore
 from uow.sql.step import run_step

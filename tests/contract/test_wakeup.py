@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import make_url, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from relay.loop.supervision import StopRequest
-from relay.loop.wakeup import NotificationListener
 from tests.support.databases import engine_for, temporary_database_url
 from tests.support.waiting import eventually
+from uow.loop.notification import NotificationListener
+from uow.loop.supervision import StopRequest
 from uow.wake import WakeSignal
 from uow.wakeup import CommitSignal
 
@@ -188,7 +188,7 @@ async def test_a_deaf_listener_notices_by_its_own_probe(
     async with engine_for(url) as engine:
         ears = Listening(engine, answer_seconds=0.1, probe_seconds=0.1)
         with monkeypatch.context() as patch:
-            patch.setattr("relay.loop.ears._CallbackEars.listen", deaf)
+            patch.setattr("uow.loop.ears._CallbackEars.listen", deaf)
             running = asyncio.create_task(ears.listener.run())
             await eventually(lambda: ears.listener.health.restarts >= 1)
             assert not ears.listener.hearing

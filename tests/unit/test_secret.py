@@ -4,8 +4,8 @@ import asyncpg
 import pytest
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, StatementError
 
-from relay.secret import describe_error, mask_secrets
 from uow.errors import SelfManagedError
+from uow.secret import describe_error, mask_secrets
 
 
 @pytest.mark.parametrize(

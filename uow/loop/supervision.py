@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from relay.secret import describe_error
 from uow.backoff import Backoff
 from uow.errors import TryAgainError
+from uow.secret import describe_error
 from uow.sql.fault import is_transient
 
 T = TypeVar("T")

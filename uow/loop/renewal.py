@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from relay.secret import describe_error
+from uow.secret import describe_error
 from uow.sql.dialect import database_of
 from uow.sql.sibling import sibling_engine
 

@@ -12,16 +12,6 @@ from outbox.claimed import ClaimedMessage
 from outbox.options import OutboxOptions
 from outbox.settlement import SettlementKind
 from relay.broker import BrokerUnavailableError, PublishResult, Verdict
-from relay.consuming.slots import Slots
-from relay.loop.polling import AdaptivePolling
-from relay.loop.supervision import (
-    LoopHealth,
-    StopRequest,
-    is_outage,
-    run_with_grace,
-    supervise,
-    unless_stopped,
-)
 from relay.options import (
     OptionRuleError,
     RelayOptions,
@@ -34,6 +24,16 @@ from relay.publishing.report import outcome_of
 from relay.publishing.verdict import settlement_of
 from tests.support.relaying import make_message
 from uow.backoff import Backoff
+from uow.loop.polling import AdaptivePolling
+from uow.loop.slots import Slots
+from uow.loop.supervision import (
+    LoopHealth,
+    StopRequest,
+    is_outage,
+    run_with_grace,
+    supervise,
+    unless_stopped,
+)
 from uow.wake import WakeSignal
 
 AT_ONCE = Backoff(initial_seconds=0.001, maximum_seconds=0.002)

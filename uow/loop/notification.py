@@ -9,10 +9,10 @@ from uuid import uuid4
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from relay.loop.ears import Ears, ears_of, speak
-from relay.loop.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from uow.backoff import Backoff
 from uow.errors import TryAgainError
+from uow.loop.ears import Ears, ears_of, speak
+from uow.loop.supervision import LoopHealth, StopRequest, run_with_grace, supervise
 from uow.sql.dialect import database_of
 from uow.sql.sibling import sibling_engine
 

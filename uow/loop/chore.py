@@ -7,8 +7,8 @@ from uuid import uuid4
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from relay.loop.step import loop_step
-from relay.loop.supervision import LoopHealth, StopRequest
+from uow.loop.step import loop_step
+from uow.loop.supervision import LoopHealth, StopRequest
 from uow.sql.lease import Lease, LeaseStore
 
 
