@@ -8,11 +8,12 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from inbox.failure import Failure, class_path
+from inbox.failure import Failure
 from inbox.options import InboxOptions
 from inbox.receipt import AcquiredReceipt
 from inbox.store import InboxStore
 from inbox.view import LeaseFate
+from uow.failure_text import class_path
 from uow.sql.fault import is_transient
 from uow.sql.step import run_step
 

@@ -18,7 +18,6 @@ from inbox.failure import (
     Failure,
     failure_of_contract,
     failure_of_handler,
-    frames_of,
 )
 from inbox.handlers import Consumer
 from inbox.options import InboxOptions
@@ -28,11 +27,13 @@ from inbox.receipt import AcquiredReceipt
 from inbox.store import InboxStore
 from inbox.view import LeaseFate
 from uow.contracts import Contracts, DecodeError
+from uow.failure_text import folder_of, frames_of
 from uow.telemetry import Operation, consume_span, record_operation
 from uow.unit import SelfManagedUnitOfWork
 from uow.unit_errors import CommitOutcomeUnknownError
 
 _log: Final = logging.getLogger(__name__)
+_HERE: Final = folder_of(__file__)
 
 
 class _Ending(NamedTuple):
@@ -166,7 +167,7 @@ class Receiver:
 
     async def _failed(self, receipt: AcquiredReceipt, error: BaseException) -> _Ending:
         failure = failure_of_handler(error, receipt.message)
-        return await self._record(receipt, failure, frames=frames_of(error))
+        return await self._record(receipt, failure, frames=frames_of(error, handlers_are_called_in=_HERE))
 
     async def _record(self, receipt: AcquiredReceipt, failure: Failure, *, frames: str = "") -> _Ending:
         recorded = await self._bookkeeper.record(receipt, failure)

@@ -8,11 +8,12 @@ import pytest
 from sqlalchemy import MetaData
 from sqlalchemy.exc import IntegrityError
 
+import inbox
 from inbox.acquisition import AcquireStatus, Acquisition
 from inbox.attempt import Attempt
 from inbox.error_code import ErrorCode
 from inbox.errors import ProcessingTimeoutError, ReceiptLeaseLostError
-from inbox.failure import failure_of_handler, frames_of
+from inbox.failure import failure_of_handler
 from inbox.options import InboxOptions
 from inbox.outcome import ConsumeOutcome
 from inbox.participant import ReceiptCompletion, ReceiptParticipant
@@ -22,8 +23,11 @@ from inbox.state import TRANSITIONS, UNFINISHED, ReceiptState
 from inbox.store import InboxStore
 from inbox.table import InboxNotMappedError, add_inbox_table, inbox_table
 from tests.support.inbox import message
+from uow.failure_text import folder_of, frames_of
 from uow.outcome import Reject, RetryAfter
 from uow.unit_errors import RollbackOnlyError
+
+_INBOX = folder_of(inbox.__file__)
 
 
 def test_each_answer_to_a_delivery_that_is_not_run_is_counted_once_and_rightly() -> None:
@@ -115,7 +119,7 @@ def test_the_frames_of_a_deep_failure_show_both_ends_and_no_text() -> None:
 
     with pytest.raises(ValueError, match="secret") as caught:
         deep(50)
-    lines = frames_of(caught.value)
+    lines = frames_of(caught.value, handlers_are_called_in=_INBOX)
     assert "test_the_frames_of_a_deep_failure" in lines
     assert 'raise ValueError("secret")' in lines, "source, which is code"
     assert "ValueError: secret" not in lines
@@ -195,7 +199,7 @@ async def test_a_timeout_is_located_where_the_handler_stood() -> None:
     with pytest.raises(ProcessingTimeoutError) as caught:
         async with attempt.limited(0.01):
             await charge_the_card()
-    assert "in charge_the_card" in frames_of(caught.value)
+    assert "in charge_the_card" in frames_of(caught.value, handlers_are_called_in=_INBOX)
 
 
 def test_a_unit_that_was_undone_is_located_at_its_first_cause() -> None:
@@ -210,7 +214,7 @@ def test_a_unit_that_was_undone_is_located_at_its_first_cause() -> None:
 
     with pytest.raises(RollbackOnlyError) as caught:
         finish()
-    assert "in reserve_stock" in frames_of(caught.value)
+    assert "in reserve_stock" in frames_of(caught.value, handlers_are_called_in=_INBOX)
 
 
 def test_a_failure_of_the_handler_is_located_where_it_was_raised_whatever_caused_it() -> None:
@@ -225,4 +229,4 @@ def test_a_failure_of_the_handler_is_located_where_it_was_raised_whatever_caused
 
     with pytest.raises(ValueError, match="no rate") as caught:
         bill()
-    assert "in look_up" not in frames_of(caught.value)
+    assert "in look_up" not in frames_of(caught.value, handlers_are_called_in=_INBOX)
