@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from typing import Any
 from uuid import uuid4
 
@@ -14,11 +15,16 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 from tests.support.telemetry import telemetry_of
 from uow.message import Message
 from uow.telemetry import (
+    JobOutcome,
+    OperationSpan,
+    StoredJobs,
     StoredMessages,
     capture_trace,
     consume_span,
+    job_span,
     publish_span,
     quiet,
+    record_job,
     record_operation,
 )
 from uow.ticks import UtcInstant
@@ -63,12 +69,25 @@ class BrokenInstruments(MeterProvider):
 
     def get_meter(self, *_arguments: Any, **_options: Any) -> Any:
         class Meter:
-            def create_counter(self, *_arguments: Any) -> Any:
+            def create_counter(self, *_arguments: Any, **_options: Any) -> Any:
                 return Broken()
 
             create_histogram = create_observable_gauge = create_counter
 
         return Meter()
+
+
+def attempt() -> AbstractContextManager[OperationSpan]:
+    """The span of an attempt of a job."""
+    return job_span(
+        handler="render",
+        handler_version=1,
+        queue="slow",
+        attempt=1,
+        correlation_id=None,
+        traceparent=None,
+        tracestate=None,
+    )
 
 
 def failing_exporter() -> TracerProvider:
@@ -101,7 +120,14 @@ def test_a_broken_sdk_changes_no_result(
             raise KeyError("the handler's own")
         record_operation(operation="publish", outcome="published", seconds=1, provider="redis")
         StoredMessages("redis").report({("outbox", "pending"): 1}, {})
-    assert ran == ["published", True]
+        with attempt() as span:
+            span.set_outcome(JobOutcome.SUCCEEDED)
+            ran.append("executed")
+        with pytest.raises(KeyError), attempt():
+            raise KeyError("the handler's own")
+        record_job(handler="render", queue="slow", outcome=JobOutcome.SUCCEEDED, seconds=1)
+        StoredJobs(["slow"]).report({("slow", "queued"): 1}, {})
+    assert ran == ["published", True, "executed"]
     assert any(record.levelno >= logging.WARNING for record in caplog.records)
 
 
@@ -121,7 +147,8 @@ def test_measuring_recovers_when_the_meter_does() -> None:
         record_operation(operation="publish", outcome="published", seconds=1, provider="redis")
     with recorded_telemetry() as recording:
         record_operation(operation="publish", outcome="published", seconds=1, provider="redis")
-        assert len(recording.points()) == 2
+        record_job(handler="render", queue="slow", outcome=JobOutcome.SUCCEEDED, seconds=1)
+        assert len(recording.points()) == 4
 
 
 def test_without_an_sdk_nothing_is_configured() -> None:
@@ -139,6 +166,13 @@ with consume_span(message, "billing", "local") as span:
     span.set_outcome("consumed")
 record_operation(operation="publish", outcome="published", seconds=1, provider="local")
 StoredMessages("local").report({("outbox", "pending"): 1}, {"outbox": 1.0})
+with job_span(
+    handler="a", handler_version=1, queue="q", attempt=1,
+    correlation_id=None, traceparent=None, tracestate=None,
+) as span:
+    span.set_outcome(JobOutcome.FAILED)
+record_job(handler="a", queue="q", outcome=JobOutcome.FAILED, seconds=1)
+StoredJobs().report({("q", "queued"): 1}, {"q": 1.0})
 print(capture_trace())
 from opentelemetry import metrics, trace
 print(type(trace.get_tracer_provider()).__name__, type(metrics.get_meter_provider()).__name__)

@@ -5,36 +5,44 @@ exporter raises changes a result.
 """
 
 from uow.telemetry.correlation import current_correlation_id, use_correlation_id
-from uow.telemetry.metric import StoredMessages, record_operation
+from uow.telemetry.job_metric import StoredJobs, record_job
+from uow.telemetry.job_span import job_span
+from uow.telemetry.message_metric import StoredMessages, record_operation
+from uow.telemetry.message_span import consume_span, publish_span
 from uow.telemetry.name import (
     CORRELATION_BAGGAGE_KEY,
     SCOPE,
     ConsumeOutcome,
+    JobOutcome,
     Metric,
     MetricAttribute,
     Operation,
     PublishOutcome,
     SpanAttribute,
 )
-from uow.telemetry.span import OperationSpan, consume_span, publish_span
+from uow.telemetry.span import OperationSpan
 from uow.telemetry.trace import TraceContext, capture_trace
 
 __all__ = [
     "CORRELATION_BAGGAGE_KEY",
     "SCOPE",
     "ConsumeOutcome",
+    "JobOutcome",
     "Metric",
     "MetricAttribute",
     "Operation",
     "OperationSpan",
     "PublishOutcome",
     "SpanAttribute",
+    "StoredJobs",
     "StoredMessages",
     "TraceContext",
     "capture_trace",
     "consume_span",
     "current_correlation_id",
+    "job_span",
     "publish_span",
+    "record_job",
     "record_operation",
     "use_correlation_id",
 ]

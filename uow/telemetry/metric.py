@@ -1,141 +1,94 @@
-"""Measurements: operations done and messages stored."""
+"""The instruments of the meter, made when they are first needed, and the samples that its gauges show."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakSet
 
 from opentelemetry import metrics
-from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
+from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Observation
 
-from uow.telemetry.name import SCOPE, Metric, MetricAttribute
+from uow.telemetry.name import SCOPE, Metric
 from uow.telemetry.quiet import quietly
+
+_MESSAGE_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+_JOB_SECONDS: Final = (*_MESSAGE_SECONDS, 30.0, 60.0, 300.0, 900.0, 3600.0)
+"""Bounds of the buckets; an SDK's own ones begin at 5, as they are made for milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Instruments:
+class Instruments:
+    """What is counted and timed as it happens."""
+
     operations: Counter
     duration: Histogram
+    job_operations: Counter
+    job_duration: Histogram
+
+
+class Sample:
+    """Observations for whoever collects the gauges, until the next ones or until it is dropped.
+
+    Before the first `keep` nothing is observed.
+    """
+
+    __slots__ = ("__weakref__", "_kept")
+
+    def __init__(self) -> None:
+        self._kept: Mapping[Metric, Sequence[Observation]] = {}
+        _samples.add(self)
+        quietly("gauges", instruments)
+
+    def keep(self, observations: Mapping[Metric, Sequence[Observation]]) -> None:
+        """Show these from now on, and no others."""
+        self._kept = observations
+
+    def of(self, metric: Metric) -> Sequence[Observation]:
+        """The observations of one gauge."""
+        return self._kept.get(metric, ())
 
 
 _lock: Final = threading.Lock()
-_instruments: list[_Instruments] = []
-_holders: Final["WeakSet[StoredMessages]"] = WeakSet()
+_instruments: list[Instruments] = []
+_samples: Final[WeakSet[Sample]] = WeakSet()
 
 
-def record_operation(
-    *,
-    operation: str,
-    outcome: str,
-    seconds: float,
-    provider: str,
-    consumer: str | None = None,
-    count: int = 1,
-) -> None:
-    """Count `count` operations of one outcome, each of which took `seconds`. Never raises.
-
-    operation: `publish` or `consume`. outcome: one of PublishOutcome or ConsumeOutcome. provider: the broker
-    (`rabbitmq`, `redis`, `local`). consumer: its name, for `consume`.
-    """
-    if count < 1:
-        return
-    attributes = {
-        MetricAttribute.PROVIDER.value: provider,
-        MetricAttribute.OPERATION.value: str(operation),
-        MetricAttribute.OUTCOME.value: str(outcome),
-    }
-    if consumer is not None:
-        attributes[MetricAttribute.CONSUMER.value] = consumer
-    quietly("operation metrics", lambda: _record(attributes, seconds, count))
-
-
-class StoredMessages:
-    """The last sample of what outbox and inbox hold, for whoever collects the gauges.
-
-    provider: the broker of these messages (`rabbitmq`, `redis`, `local`). Before the first `report` and after
-    `clear` nothing is observed, so that of many processes only the sampling one speaks.
-    """
-
-    def __init__(self, provider: str) -> None:
-        self._provider = provider
-        self._counts: Mapping[tuple[str, str], int] = {}
-        self._ages: Mapping[str, float | None] = {}
-        _holders.add(self)
-        quietly("stored messages", _ready)
-
-    def report(
-        self, counts: Mapping[tuple[str, str], int], oldest_age_seconds: Mapping[str, float | None]
-    ) -> None:
-        """Keep a sample: messages by (queue, state), zeros included, and the oldest one's age by queue.
-
-        queue: `outbox` or `inbox`. An age of None means that nothing waits and is reported as 0.
-        """
-        self._counts = dict(counts)
-        self._ages = dict(oldest_age_seconds)
-
-    def clear(self) -> None:
-        """Observe nothing until the next report; for a process that stopped sampling."""
-        self._counts = {}
-        self._ages = {}
-
-    def counts(self) -> list[Observation]:
-        """The observations of `messaging.stored_messages`."""
-        return [
-            Observation(
-                count,
-                {
-                    MetricAttribute.PROVIDER.value: self._provider,
-                    MetricAttribute.QUEUE.value: queue,
-                    MetricAttribute.STATE.value: state,
-                },
-            )
-            for (queue, state), count in self._counts.items()
-        ]
-
-    def ages(self) -> list[Observation]:
-        """The observations of `messaging.oldest_message.age`."""
-        return [
-            Observation(
-                age or 0.0,
-                {MetricAttribute.PROVIDER.value: self._provider, MetricAttribute.QUEUE.value: queue},
-            )
-            for queue, age in self._ages.items()
-        ]
-
-
-def _record(attributes: Mapping[str, str], seconds: float, count: int) -> None:
-    instruments = _ready()
-    instruments.operations.add(count, attributes)
-    for _ in range(count):
-        instruments.duration.record(seconds, attributes)
-
-
-def _ready() -> _Instruments:
+def instruments() -> Instruments:
+    """The instruments; an SDK that is installed later serves them, too. Raises what its meter raises."""
     if not _instruments:
         with _lock:
             if not _instruments:
-                _instruments.append(_create())
+                _instruments.append(_create(metrics.get_meter(SCOPE)))
     return _instruments[0]
 
 
-def _create() -> _Instruments:
-    meter = metrics.get_meter(SCOPE)
-    meter.create_observable_gauge(
-        Metric.STORED_MESSAGES, [_observe_counts], "{message}", "Unfinished and dead messages in the database"
-    )
-    meter.create_observable_gauge(
-        Metric.OLDEST_MESSAGE_AGE, [_observe_ages], "s", "Age of the oldest unfinished message"
-    )
-    return _Instruments(
+def _create(meter: Meter) -> Instruments:
+    _create_gauge(meter, Metric.STORED_MESSAGES, "{message}", "Unfinished and dead messages in the database")
+    _create_gauge(meter, Metric.OLDEST_MESSAGE_AGE, "s", "Age of the oldest unfinished message")
+    _create_gauge(meter, Metric.STORED_JOBS, "{job}", "Unfinished jobs, and those that ended without success")
+    _create_gauge(meter, Metric.OLDEST_DUE_AGE, "s", "How long the longest due job waits")
+    return Instruments(
         meter.create_counter(Metric.OPERATIONS, "{operation}", "Messages published and consumed, by outcome"),
-        meter.create_histogram(Metric.OPERATION_DURATION, "s", "Time to publish or consume one message"),
+        meter.create_histogram(
+            Metric.OPERATION_DURATION,
+            "s",
+            "Time to publish or consume one message",
+            explicit_bucket_boundaries_advisory=_MESSAGE_SECONDS,
+        ),
+        meter.create_counter(Metric.JOB_OPERATIONS, "{operation}", "Attempts of jobs, by outcome"),
+        meter.create_histogram(
+            Metric.JOB_OPERATION_DURATION,
+            "s",
+            "Time of one attempt of a job",
+            explicit_bucket_boundaries_advisory=_JOB_SECONDS,
+        ),
     )
 
 
-def _observe_counts(_options: CallbackOptions) -> Iterable[Observation]:
-    return [observation for holder in list(_holders) for observation in holder.counts()]
+def _create_gauge(meter: Meter, metric: Metric, unit: str, description: str) -> None:
+    meter.create_observable_gauge(metric, [_observe(metric)], unit, description)
 
 
-def _observe_ages(_options: CallbackOptions) -> Iterable[Observation]:
-    return [observation for holder in list(_holders) for observation in holder.ages()]
+def _observe(metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    return lambda _options: [observation for sample in list(_samples) for observation in sample.of(metric)]

@@ -8,10 +8,11 @@ SCOPE: Final = "selfmanaged"
 
 
 class Operation(StrEnum):
-    """What was done with a message; also the first word of a span's name."""
+    """What was done with a message or job; also the first word of a span's name."""
 
     PUBLISH = "publish"
     CONSUME = "consume"
+    EXECUTE = "execute"
 
 
 class PublishOutcome(StrEnum):
@@ -35,6 +36,26 @@ class ConsumeOutcome(StrEnum):
     CANCELLED = "cancelled"
 
 
+class JobOutcome(StrEnum):
+    """What became of one attempt of a job, or of a job that no attempt was made of."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    """For good."""
+    RETRY_SCHEDULED = "retry_scheduled"
+    """Failed; another attempt follows."""
+    CANCELLED = "cancelled"
+    """Someone had asked for its end."""
+    INTERRUPTED = "interrupted"
+    """Ended by a stop or from outside; final, or queued again."""
+    LEASE_LOST = "lease_lost"
+    """It was no longer ours by the time it ended; nothing of the attempt was recorded."""
+    RECOVERED = "recovered"
+    """The attempt of a dead executor, ended by another one."""
+    UNKNOWN_HANDLER = "unknown_handler"
+    """Put off, and not charged, since this executor has no such handler."""
+
+
 class Metric(StrEnum):
     """The instruments of the meter."""
 
@@ -42,10 +63,14 @@ class Metric(StrEnum):
     OLDEST_MESSAGE_AGE = "messaging.oldest_message.age"
     OPERATIONS = "messaging.operations"
     OPERATION_DURATION = "messaging.operation.duration"
+    STORED_JOBS = "jobs.stored_jobs"
+    OLDEST_DUE_AGE = "jobs.oldest_due.age"
+    JOB_OPERATIONS = "jobs.operations"
+    JOB_OPERATION_DURATION = "jobs.operation.duration"
 
 
 class MetricAttribute(StrEnum):
-    """The attributes of measurements. A message id is never one."""
+    """The attributes of measurements. The id of a message or job, or a scope, is never one."""
 
     PROVIDER = "provider"
     QUEUE = "queue"
@@ -53,10 +78,11 @@ class MetricAttribute(StrEnum):
     OPERATION = "operation"
     OUTCOME = "outcome"
     CONSUMER = "consumer"
+    HANDLER = "handler"
 
 
 class SpanAttribute(StrEnum):
-    """The attributes of spans, after OpenTelemetry's conventions for messaging spans."""
+    """The attributes of spans, after OpenTelemetry's conventions for messaging spans where these fit."""
 
     SYSTEM = "messaging.system"
     OPERATION_NAME = "messaging.operation.name"
@@ -67,6 +93,9 @@ class SpanAttribute(StrEnum):
     BODY_SIZE = "messaging.message.body.size"
     ERROR_TYPE = "error.type"
     OUTCOME = "selfmanaged.outcome"
+    JOB_HANDLER = "selfmanaged.job.handler"
+    JOB_HANDLER_VERSION = "selfmanaged.job.handler_version"
+    JOB_ATTEMPT = "selfmanaged.job.attempt"
 
 
 CORRELATION_BAGGAGE_KEY: Final = "correlation_id"
@@ -79,6 +108,13 @@ SUCCESSES: Final[frozenset[str]] = frozenset(
         ConsumeOutcome.DUPLICATE,
         ConsumeOutcome.BUSY,
         ConsumeOutcome.CANCELLED,
+        JobOutcome.SUCCEEDED,
+        JobOutcome.CANCELLED,
+        JobOutcome.INTERRUPTED,
+        JobOutcome.UNKNOWN_HANDLER,
     }
 )
 """Outcomes that leave a span's status alone; all others make it an error."""
+
+UNFINISHED_JOB_STATES: Final = ("queued", "running")
+"""The states of `jobs.stored_jobs` that are counted by queue; floor 2 gives them their meaning."""

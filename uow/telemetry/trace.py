@@ -1,4 +1,4 @@
-"""The trace context of a message: captured at enqueueing, continued by publishing and consuming."""
+"""The trace context of a message or job: captured when it is stored, continued when it is worked on."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +7,6 @@ from opentelemetry.context import Context
 from opentelemetry.trace import SpanContext, get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from uow.message import Message
 from uow.telemetry.correlation import current_correlation_id
 from uow.telemetry.quiet import quietly
 from uow.text import (
@@ -24,7 +23,7 @@ _LARGE_MEMBER: Final = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceContext:
-    """What a message carries of the moment it was enqueued; each may be None.
+    """What a message or job carries of the moment it was handed over; each may be None.
 
     correlation_id: at most 200 UTF-16 units and 255 UTF-8 bytes. traceparent: 128 units.
     tracestate: 512 units. Raises TextError.
@@ -58,19 +57,19 @@ def capture_trace() -> TraceContext:
     )
 
 
-def remote_context(message: Message) -> Context:
-    """An OpenTelemetry context whose span is the one that enqueued `message`, if it is known."""
-    if message.traceparent is None:
+def remote_context(traceparent: str | None, tracestate: str | None) -> Context:
+    """An OpenTelemetry context whose span is the one that these name, if they name one."""
+    if traceparent is None:
         return Context()
-    carrier = {"traceparent": message.traceparent}
-    if message.tracestate is not None:
-        carrier["tracestate"] = message.tracestate
+    carrier = {"traceparent": traceparent}
+    if tracestate is not None:
+        carrier["tracestate"] = tracestate
     return _PROPAGATOR.extract(carrier, Context())
 
 
-def remote_span_context(message: Message) -> SpanContext | None:
-    """The span context that enqueued `message`; None when it is unknown or malformed."""
-    found = get_current_span(remote_context(message)).get_span_context()
+def remote_span_context(traceparent: str | None, tracestate: str | None) -> SpanContext | None:
+    """The span context that these name; None when it is unknown or malformed."""
+    found = get_current_span(remote_context(traceparent, tracestate)).get_span_context()
     return found if found.is_valid else None
 
 
