@@ -1,12 +1,12 @@
 """Subscriptions: a consumer and the handlers of its event classes."""
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from inbox.context import HandlerContext
 from inbox.errors import DuplicateHandlerError, HandlerNotAsyncError, HandlerSignatureError
 from inbox.options import ConsumerOptions
+from uow.handler_function import check_call, is_async
 from uow.text import check_consumer_name
 
 E = TypeVar("E")
@@ -66,20 +66,13 @@ class Consumer:
                 f"{told}: there is one already; call both effects from one handler, or give the second "
                 "effect a consumer of its own"
             )
-        if not _is_async(handler):
+        if not is_async(handler):
             raise HandlerNotAsyncError(
                 f"{told}: must be `async def`; run blocking work with `await asyncio.to_thread(...)`"
             )
         try:
-            inspect.signature(handler).bind(object(), object())
+            check_call(handler, 2)
         except TypeError as error:
             raise HandlerSignatureError(
                 f"{told}: is called as handler(event, context), but {error}"
             ) from error
-
-
-def _is_async(handler: object) -> bool:
-    """Whether it is an `async def`, or an object that is called like one."""
-    if inspect.iscoroutinefunction(handler):  # sees through functools.partial
-        return True
-    return callable(handler) and inspect.iscoroutinefunction(type(handler).__call__)

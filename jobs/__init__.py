@@ -28,6 +28,23 @@ from jobs.errors import (
     JobVanishedError,
     UnfitSessionError,
 )
+from jobs.execution.context import JobContext
+from jobs.execution.errors import (
+    AttemptStoppedError,
+    DuplicateJobHandlerError,
+    JobArgumentsError,
+    JobFailure,
+    JobHandlerError,
+    JobResultError,
+    JobTimeoutError,
+)
+from jobs.execution.executor import JobExecutor
+from jobs.execution.handler import HandlerKind, JobHandler
+from jobs.execution.options import ExecutorOptions
+from jobs.execution.registry import JobRegistry
+from jobs.execution.retry_policy import RetryPolicy
+from jobs.execution.stop_reason import StopReason
+from jobs.execution.thread_context import ThreadJobContext
 from jobs.key import AttemptReference, JobKey
 from jobs.listing import JobCursor, JobFilter
 from jobs.options import JobOptions
@@ -46,16 +63,26 @@ __all__ = [
     "AttemptRecord",
     "AttemptReference",
     "AttemptState",
+    "AttemptStoppedError",
     "CancelAnswer",
+    "DuplicateJobHandlerError",
     "ExecutionStatus",
+    "ExecutorOptions",
     "ExpiredAttempt",
     "Fenced",
+    "HandlerKind",
+    "JobArgumentsError",
     "JobCancelledError",
     "JobCompletion",
     "JobCompletionParticipant",
+    "JobContext",
     "JobCounts",
     "JobCursor",
+    "JobExecutor",
+    "JobFailure",
     "JobFilter",
+    "JobHandler",
+    "JobHandlerError",
     "JobIdentityConflictError",
     "JobKey",
     "JobNotFoundError",
@@ -63,12 +90,15 @@ __all__ = [
     "JobOptions",
     "JobParticipant",
     "JobRecord",
+    "JobRegistry",
+    "JobResultError",
     "JobSnapshot",
     "JobState",
     "JobStore",
     "JobSubmission",
     "JobSubmissionError",
     "JobTables",
+    "JobTimeoutError",
     "JobVanishedError",
     "Jobs",
     "JobsNotMappedError",
@@ -77,12 +107,15 @@ __all__ = [
     "QueueCounts",
     "Recovered",
     "RetryAnswer",
+    "RetryPolicy",
     "Settled",
     "Settlement",
     "SettlementKind",
     "StartReport",
     "StartedJob",
+    "StopReason",
     "Submitted",
+    "ThreadJobContext",
     "UnfitSessionError",
     "add_job_tables",
     "job_tables",

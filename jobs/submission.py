@@ -51,8 +51,8 @@ class JobSubmission:
 
     def __post_init__(self) -> None:
         check_text("job_id", self.key.job_id, units=JOB_ID_UNITS, blank=False)
-        _check_name("handler", self.handler)
-        _check_name("queue", self.queue)
+        check_name("handler", self.handler)
+        check_name("queue", self.queue)
         _check_whole("handler_version", self.handler_version, 1, MAXIMUM_VERSION)
         _check_whole("max_attempts", self.max_attempts, 1, MAXIMUM_ATTEMPTS)
         _check_whole("priority", self.priority, -PRIORITY_LIMIT, PRIORITY_LIMIT)
@@ -105,7 +105,8 @@ class JobSubmission:
         return tuple(name for name in _COMPARED if getattr(self, name) != getattr(other, name))
 
 
-def _check_name(name: str, value: object) -> None:
+def check_name(name: str, value: object) -> None:
+    """Raises JobSubmissionError naming `name` unless `value` can name a handler or a queue."""
     if not isinstance(value, str) or _NAME.fullmatch(value) is None:
         raise JobSubmissionError(name, f"must be 1 to {NAME_UNITS} characters of A-Z a-z 0-9 . _ -")
 

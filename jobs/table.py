@@ -62,6 +62,11 @@ def job_tables(metadata: MetaData) -> JobTables:
     return JobTables(metadata.tables[job], metadata.tables[attempt])
 
 
+def find_job_tables(metadata: MetaData) -> JobTables | None:
+    """The tables of jobs of this MetaData, or None when they were left out."""
+    return job_tables(metadata) if _INFO_KEY in metadata.info else None
+
+
 def _job_table(metadata: MetaData, schema: str | None) -> Table:
     table = Table(
         "jobs_job",

@@ -9,6 +9,10 @@ from sqlalchemy import MetaData
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from inbox.handlers import Consumer
+from jobs.client import Jobs
+from jobs.execution.handler import JobHandler
+from jobs.execution.registry import JobRegistry, handlers_of
+from jobs.table import job_tables
 from outbox.failure import OutboxCounts
 from relay.admin.dead_queue import DeadQueues
 from relay.admin.failed import FailedMessages
@@ -18,9 +22,11 @@ from relay.broker import BrokerUnavailableError, TopologyError, TopologyPart
 from relay.composition.app_options import AppOptions
 from relay.composition.check import AppConfigurationError
 from relay.composition.database_check import DatabaseCheck, DatabaseUnavailableError
+from relay.composition.executing import NothingToRunError
+from relay.composition.ground import ground_of
 from relay.composition.own_package import check_own_packages
 from relay.composition.parts import checked_parts
-from relay.composition.process import NothingToRunError, Process, ground_of
+from relay.composition.process import Process
 from relay.composition.service import run_components
 from relay.health import Health, Probe, Readiness
 from relay.local_broker import LOCAL_URL
@@ -42,9 +48,9 @@ class App:
     engine, or sessions (an `async_sessionmaker` bound to one engine): the application's database.
     metadata: the MetaData to which `add_messaging_tables` was applied. contracts: the registered events.
     broker: `local:` (events go to the inbox of the same database) or a kombu URL such as
-    `amqp://user:password@host//`. consumers: those that this application hosts. options: AppOptions, or a
-    mapping such as `{"outbox": {"batch_size": 100}}`. environment: outside `development` transports that
-    can lose messages are refused.
+    `amqp://user:password@host//`. consumers: those that this application hosts. jobs: the registries of its
+    handlers of jobs. options: AppOptions, or a mapping such as `{"outbox": {"batch_size": 100}}`.
+    environment: outside `development` transports that can lose messages are refused.
 
     Everything is checked at once and without I/O. Raises AppConfigurationError, whose `problems` name each
     fault with what to do about it. Several Apps (other databases, other schemas) live in one process.
@@ -60,6 +66,7 @@ class App:
         contracts: Contracts,
         broker: str = LOCAL_URL,
         consumers: Sequence[Consumer] = (),
+        jobs: Sequence[JobRegistry] = (),
         options: AppOptions | Mapping[str, Any] | None = None,
         environment: Environment = "production",
     ) -> None:
@@ -71,6 +78,7 @@ class App:
             contracts=contracts,
             broker=broker,
             consumers=consumers,
+            jobs=jobs,
             options=options,
             environment=environment,
         )
@@ -110,6 +118,19 @@ class App:
         return self._parts.consumers
 
     @property
+    def jobs(self) -> Jobs:
+        """Submitting, staging, looking at and controlling jobs. Raises JobsNotMappedError without tables."""
+        if self._ground.jobs is None:
+            job_tables(self.metadata)
+            raise AssertionError("unreachable")
+        return self._ground.jobs.client
+
+    @property
+    def job_handlers(self) -> tuple[JobHandler, ...]:
+        """The handlers of jobs of all registries."""
+        return tuple(handlers_of(self._parts.registries).values())
+
+    @property
     def database_display(self) -> str:
         """The address of the database without its password."""
         return self._database.display_url
@@ -142,12 +163,26 @@ class App:
         """
         await self._run(Process(self._ground, relays=0, consumers=True, only=only), stop)
 
+    async def run_jobs(
+        self, stop: asyncio.Event | None = None, *, queues: Collection[str] | None = None
+    ) -> None:
+        """Run due jobs until `stop` is set, of the queues of the options or of `queues`.
+
+        Needs no broker. Raises DatabaseUnavailableError, SchemaError or NothingToRunError.
+        """
+        await self._run(
+            Process(self._ground, relays=0, consumers=False, jobs=True, queues=queues), stop, broker=False
+        )
+
     async def run(self, stop: asyncio.Event | None = None) -> None:
-        """Relay and consumers in one process, until `stop` is set; an App without consumers only relays.
+        """Relay, consumers and executor of jobs in one process, until `stop` is set; what it has of these.
 
         Raises as `run_relay` does.
         """
-        await self._run(Process(self._ground, relays=1, consumers=bool(self.consumers)), stop)
+        jobs = bool(self.job_handlers)
+        relays = 0 if jobs and not self.consumers and self._parts.broker is None else 1
+        process = Process(self._ground, relays=relays, consumers=bool(self.consumers), jobs=jobs)
+        await self._run(process, stop)
 
     async def check_database(self) -> None:
         """Raises DatabaseUnavailableError, or SchemaError when our tables are missing or differ."""
@@ -190,8 +225,7 @@ class App:
 
     async def close(self) -> None:
         """Close connections to the broker and those that wake other processes; the engine stays open."""
-        await self._ground.committed.close()
-        await self._ground.handed_over.close()
+        await self._ground.close()
         if self._parts.broker is not None:
             await self._parts.broker.close()
 
@@ -207,9 +241,10 @@ class App:
             ]
         return probes
 
-    async def _run(self, process: Process, stop: asyncio.Event | None) -> None:
+    async def _run(self, process: Process, stop: asyncio.Event | None, *, broker: bool = True) -> None:
         await self.check_database()
-        await self._prepare_topology()
+        if broker:
+            await self._prepare_topology()
         stopping = stop or asyncio.Event()
         probes = process.probes
         self.health.start(probes)

@@ -1,4 +1,4 @@
-"""The call that wakes relays after a commit: in this process, and in others through PostgreSQL."""
+"""The call that wakes loops after a commit: in this process, and in others through PostgreSQL."""
 
 import asyncio
 import contextlib
@@ -17,6 +17,8 @@ OUTBOX_CHANNEL: Final = "selfmanaged_outbox"
 """Notified when there may be something to publish."""
 INBOX_CHANNEL: Final = "selfmanaged_inbox"
 """Notified when a relay has handed events over to the inbox of the same database."""
+JOBS_CHANNEL: Final = "selfmanaged_jobs"
+"""Notified when a job was queued."""
 
 _log: Final = logging.getLogger(__name__)
 _CLOSE_SECONDS: Final = 2.0
@@ -29,7 +31,7 @@ class CommitSignal:
     database has it, sent by a background task on a connection of its own: PostgreSQL lets only one
     transaction that notifies commit at a time, so a business transaction must not. All calls within
     `gap_seconds` become one NOTIFY. One that gets lost (an outage, a process that ends) costs latency,
-    never an event, since relays poll besides. Await `close` at the end of the process.
+    never an event or a job, since all loops poll besides. Await `close` at the end of the process.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class CommitSignal:
                 await connection.execute(select(func.pg_notify(self._channel, "")))
         except (SQLAlchemyError, OSError):
             if not self._failing:
-                _log.warning("cannot notify relays; they find new events by polling", exc_info=True)
+                _log.warning("cannot notify other processes; they find new work by polling", exc_info=True)
             self._failing = True
         else:
             self._failing = False

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 from inbox.options import InboxOptions
+from jobs.execution.options import ExecutorOptions
+from jobs.options import JobOptions
 from outbox.options import OutboxOptions
 from relay.kombu_broker.options import BrokerOptions
 from relay.options import RelayOptions
@@ -14,7 +16,8 @@ class AppOptions:
     """Options of an App. Every group has defaults that suit production.
 
     outbox: batches, publishing lease, retries, retention. inbox: processing lease, timeout, retries,
-    concurrency, prefetch, retention. relay: polling, stop grace, diagnostics. broker: names, timeouts, TLS;
+    concurrency, prefetch, retention. jobs: the lease and the retention of jobs. executor: queues, concurrency
+    and polling of executors of jobs. relay: polling, stop grace, diagnostics. broker: names, timeouts, TLS;
     without effect with `local:`. unit: how long a unit of work waits for a database that does not answer.
     allow_lossy_broker: accept, in production, a transport that can lose messages (memory, filesystem,
     SQLAlchemy, and those never tested).
@@ -23,6 +26,8 @@ class AppOptions:
 
     outbox: OutboxOptions = field(default_factory=OutboxOptions)
     inbox: InboxOptions = field(default_factory=InboxOptions)
+    jobs: JobOptions = field(default_factory=JobOptions)
+    executor: ExecutorOptions = field(default_factory=ExecutorOptions)
     relay: RelayOptions = field(default_factory=RelayOptions)
     broker: BrokerOptions = field(default_factory=BrokerOptions)
     unit: UnitOptions = field(default_factory=UnitOptions)

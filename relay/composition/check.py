@@ -10,6 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
 from inbox.errors import InboxOptionError
 from inbox.handlers import Consumer
 from inbox.table import InboxNotMappedError, inbox_table
+from jobs.execution.errors import DuplicateJobHandlerError
+from jobs.execution.registry import JobRegistry, handlers_of
+from jobs.table import find_job_tables
 from outbox.table import OutboxNotMappedError, outbox_table
 from relay.admin.operation import OperationNotMappedError, operation_table
 from relay.composition.app_options import AppOptions
@@ -30,6 +33,10 @@ _AUTOCOMMIT: Final = (
 _TABLES_NOT_ADDED: Final = (
     "the metadata does not hold our tables; call relay.add_messaging_tables(metadata) "
     "where the application's tables are declared"
+)
+_JOBS_LEFT_OUT: Final = (
+    "jobs has handlers, but the metadata has no tables of jobs; call relay.add_messaging_tables(metadata) "
+    "without jobs=False"
 )
 _DECLARES_IN_PRODUCTION: Final = (
     "declare_topology is for environment='development'; "
@@ -81,6 +88,20 @@ def metadata_problems(metadata: Any) -> list[str]:
             table(metadata)
         except _NOT_MAPPED:
             return [_TABLES_NOT_ADDED]
+    return []
+
+
+def job_problems(metadata: MetaData, registries: Sequence[Any]) -> list[str]:
+    """Kinds of registries, handlers that are declared twice, and handlers without tables."""
+    strangers = [each for each in registries if not isinstance(each, JobRegistry)]
+    if strangers:
+        return [f"jobs must be JobRegistry objects, not {type(each).__name__}" for each in strangers]
+    if registries and find_job_tables(metadata) is None:
+        return [_JOBS_LEFT_OUT]
+    try:
+        handlers_of(registries)
+    except DuplicateJobHandlerError as error:
+        return [str(error)]
     return []
 
 

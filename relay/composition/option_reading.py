@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_origin, get_type_hints
 
 import msgspec
 
@@ -24,9 +24,10 @@ class OptionError(FixTheCodeError):
 def read_options(kind: type[Options], values: Mapping[str, Any]) -> Options:
     """An options dataclass of this kind from a mapping, nested as its fields are: `{"outbox": {...}}`.
 
-    Text is converted ("500" for a number, "true" for a switch), so values may come from the environment or
-    a configuration file; a value that is an options object already is taken as it is. Raises OptionError
-    with every unknown name, every value of the wrong kind and every broken rule.
+    Text is converted ("500" for a number, "true" for a switch, "a,b" for several, "a=1,b=2" for a mapping),
+    so values may come from the environment or a configuration file; a value that is an options object
+    already is taken as it is. Raises OptionError with every unknown name, every value of the wrong kind and
+    every broken rule.
     """
     problems: list[str] = []
     options = _read(kind, values, "", problems)
@@ -63,9 +64,20 @@ def _value(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
         problems.append(f"option {path!r} is a group of options, not {type(value).__name__}")
         return None
     try:
-        return msgspec.convert(value, kind, strict=not isinstance(value, str))
+        return msgspec.convert(_parted(kind, value), kind, strict=not isinstance(value, str))
     except msgspec.ValidationError:
         wanted = _KINDS.get(kind, str(kind))
         shown = f" {value!r}" if isinstance(value, int | float) else ""  # text might be a secret
         problems.append(f"option {path!r} must be {wanted}, not {type(value).__name__}{shown}")
         return None
+
+
+def _parted(kind: Any, value: Any) -> Any:
+    """Text for an option that holds several values, as those values."""
+    if not isinstance(value, str) or get_origin(kind) not in {tuple, Mapping}:
+        return value
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if get_origin(kind) is tuple:
+        return parts
+    pairs = [part.partition("=") for part in parts]
+    return {name.strip(): number.strip() for name, _, number in pairs}

@@ -8,6 +8,8 @@ from sqlalchemy import MetaData
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from inbox.handlers import Consumer
+from jobs.execution.registry import JobRegistry
+from jobs.table import JobTables, find_job_tables
 from relay.broker import Broker, BrokerAddressError, ConsumerBinding, TopologyError
 from relay.composition.app_options import AppOptions
 from relay.composition.check import (
@@ -16,6 +18,7 @@ from relay.composition.check import (
     engine_of,
     engine_problems,
     environment_problems,
+    job_problems,
     metadata_problems,
     option_problems,
 )
@@ -37,6 +40,7 @@ _LOSSY: Final = (
 class AppParts:
     """What an App is made of. `broker` is None for `local:`; `provider` names its kind in telemetry.
 
+    registries: the handlers of jobs. job_tables: None when the tables of jobs were left out.
     Handlers have sessions of their own: see `handler_sessions_on`.
     """
 
@@ -49,6 +53,8 @@ class AppParts:
     provider: str
     consumers: tuple[Consumer, ...]
     bindings: tuple[ConsumerBinding, ...]
+    registries: tuple[JobRegistry, ...]
+    job_tables: JobTables | None
     options: AppOptions
 
 
@@ -60,12 +66,13 @@ def checked_parts(
     contracts: Any,
     broker: Any,
     consumers: Sequence[Any],
+    jobs: Sequence[Any],
     options: AppOptions | Mapping[str, Any] | None,
     environment: Any,
 ) -> AppParts:
     """The parts, when all are right. Raises AppConfigurationError with every fault that is found."""
     bind, problems = _bind(engine, sessions)
-    problems += metadata_problems(metadata)
+    problems += metadata_problems(metadata) or job_problems(metadata, jobs)
     checked_options, faults = _options(options)
     problems += faults + environment_problems(environment, checked_options)
     bindings, faults = _bindings(consumers, contracts)
@@ -88,6 +95,8 @@ def checked_parts(
         provider=_provider(broker),
         consumers=tuple(consumers),
         bindings=bindings,
+        registries=tuple(jobs),
+        job_tables=find_job_tables(metadata),
         options=checked_options,
     )
 

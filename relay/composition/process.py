@@ -1,19 +1,13 @@
 """The loops of one process, put together from the parts of an App."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
 
 from inbox.handlers import Consumer
-from inbox.participant import ReceiptParticipant
 from inbox.receiver import Receiver
-from inbox.store import InboxStore
-from inbox.table import inbox_table
-from outbox.participant import OutboxParticipant
-from outbox.store import OutboxStore
-from outbox.table import outbox_table
 from relay.broker import ConsumerBinding, TopologyError
-from relay.composition.parts import AppParts
+from relay.composition.executing import NothingToRunError, make_executor, make_job_housekeeping
+from relay.composition.ground import ProcessGround
 from relay.composition.service import Component
 from relay.consuming.host import ConsumerHost
 from relay.consuming.hosted import HostedConsumer
@@ -24,73 +18,26 @@ from relay.housekeeping import Housekeeping
 from relay.local_broker import LocalOutlet
 from relay.publishing.outlet import BrokerOutlet, Outlet
 from relay.publishing.publisher import OutboxRelay
-from uow.errors import FixTheCodeError, TryAgainError
+from uow.errors import TryAgainError
 from uow.loop.notification import NotificationListener
 from uow.loop.slots import Slots
 from uow.loop.supervision import LoopHealth
-from uow.participant import Participant
 from uow.sql.dialect import database_of
-from uow.sql.lease import LeaseStore, lease_table
-from uow.unit import SelfManagedUnitOfWork
-from uow.wakeup import INBOX_CHANNEL, OUTBOX_CHANNEL, CommitSignal
+from uow.wakeup import INBOX_CHANNEL, JOBS_CHANNEL, OUTBOX_CHANNEL
 
 RELAY_LIMIT: Final = 64
 """No process drives more relays than this."""
-
-
-class NothingToRunError(FixTheCodeError):
-    """This process would have nothing to do, or no consumer to hand events to; name the consumers."""
 
 
 class LoopFailingError(TryAgainError):
     """A loop of this process fails at each round; its log says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessGround:
-    """What all loops of one App share."""
-
-    parts: AppParts
-    outbox: OutboxStore
-    inbox: InboxStore
-    participants: tuple[Participant, ...]
-    committed: CommitSignal
-    handed_over: CommitSignal
-
-    def unit_of_work(self) -> SelfManagedUnitOfWork:
-        """A new unit of work in which events are enqueued and receipts completed."""
-        return SelfManagedUnitOfWork(self.parts.sessions, self.participants, options=self.parts.options.unit)
-
-    def handler_unit(self) -> SelfManagedUnitOfWork:
-        """A new unit of work for one run of a handler."""
-        return SelfManagedUnitOfWork(
-            self.parts.handler_sessions, self.participants, options=self.parts.options.unit
-        )
-
-
-def ground_of(parts: AppParts) -> ProcessGround:
-    """Stores, participants and signals on the database of these parts; no I/O."""
-    outbox = OutboxStore(outbox_table(parts.metadata), options=parts.options.outbox)
-    inbox = InboxStore(inbox_table(parts.metadata), options=parts.options.inbox)
-    committed = CommitSignal(parts.engine)
-    return ProcessGround(
-        parts=parts,
-        outbox=outbox,
-        inbox=inbox,
-        participants=(
-            OutboxParticipant(parts.contracts, outbox, on_committed=committed),
-            ReceiptParticipant(inbox),
-        ),
-        committed=committed,
-        handed_over=CommitSignal(parts.engine, channel=INBOX_CHANNEL),
-    )
-
-
 class Process:
     """The loops that one process runs: relays, the host of some consumers, or both.
 
-    relays: how many (0 to 64). only: host these consumers instead of all. Raises NothingToRunError or
-    UnknownConsumerError.
+    relays: how many (0 to 64). only: host these consumers instead of all. jobs: run the executor of jobs;
+    queues: those it serves instead of the option's. Raises NothingToRunError or UnknownConsumerError.
     """
 
     def __init__(
@@ -100,6 +47,8 @@ class Process:
         relays: int,
         consumers: bool,
         only: Collection[str] | None = None,
+        jobs: bool = False,
+        queues: Collection[str] | None = None,
     ) -> None:
         self._ground = ground
         hosted = _chosen(ground, only) if consumers else []
@@ -107,25 +56,34 @@ class Process:
             raise ValueError(f"relays must be between 1 and {RELAY_LIMIT}, not {relays}")
         self._relays = [self._make_relay(number) for number in range(1, relays + 1)]
         self._host = self._make_host(hosted) if hosted else None
+        self._executor = make_executor(ground, queues=queues) if jobs else None
+        self._job_housekeeping = make_job_housekeeping(ground) if jobs else None
         self._housekeeping = Housekeeping(
             ground.parts.engine,
             ground.outbox,
             ground.inbox,
-            LeaseStore(lease_table(ground.parts.metadata)),
+            ground.leases,
             provider=ground.parts.provider,
             broker=ground.parts.broker,
             consumers=[consumer.name for consumer in ground.parts.consumers],
             options=ground.parts.options.relay,
         )
-        self._listener = NotificationListener(
-            ground.parts.engine,
-            {OUTBOX_CHANNEL: ground.committed.local, INBOX_CHANNEL: ground.handed_over.local},
-        )
+        calls = {OUTBOX_CHANNEL: ground.committed.local, INBOX_CHANNEL: ground.handed_over.local}
+        if ground.jobs is not None:
+            calls[JOBS_CHANNEL] = ground.jobs.committed.local
+        self._listener = NotificationListener(ground.parts.engine, calls)
 
     @property
     def components(self) -> list[Component]:
         """The loops, to be run side by side."""
-        loops: list[Component | None] = [*self._relays, self._host, self._housekeeping, self._listener]
+        loops: list[Component | None] = [
+            *self._relays,
+            self._host,
+            self._executor,
+            self._job_housekeeping,
+            self._housekeeping,
+            self._listener,
+        ]
         return [loop for loop in loops if loop is not None]
 
     @property
@@ -175,6 +133,8 @@ class Process:
         loops: list[LoopHealth] = [relay.health for relay in self._relays]
         loops += [] if self._host is None else self._host.health
         loops += self._housekeeping.health
+        loops += [] if self._executor is None else self._executor.health
+        loops += [] if self._job_housekeeping is None else self._job_housekeeping.health
         failing = [f"{loop.name} ({loop.last_error})" for loop in loops if loop.failing_since is not None]
         if failing:
             raise LoopFailingError(f"failing: {', '.join(failing)}")

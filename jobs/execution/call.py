@@ -1,0 +1,120 @@
+"""Calling the handler of an attempt, each kind in its own way."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, assert_never
+
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.orm import Session
+
+from jobs.answer import ProgressAnswer
+from jobs.completion import JobCompletion
+from jobs.execution.attempt_run import AttemptRun
+from jobs.execution.errors import JobResultError, JobTimeoutError
+from jobs.execution.handler import HandlerKind
+from jobs.execution.stop_reason import StopReason
+from jobs.execution.thread_call import call_in_thread
+from jobs.store import JobStore
+from uow.loop.step import loop_step
+from uow.sql.dialect import database_of
+from uow.unit import SelfManagedUnitOfWork
+
+_TRANSACTION_ATTEMPTS: Final = 5
+_SHARE_OF_THE_LEASE: Final = 0.5
+
+
+class HandlerCall:
+    """Calls handlers and records what they report.
+
+    unit_of_work: makes a new unit for each transactional attempt, with a JobCompletionParticipant of `store`
+    among its participants. On a database with one writer at a time (SQLite) transactional handlers run one
+    after the other, for half a lease at most: nothing can be renewed while one of them writes.
+    """
+
+    def __init__(
+        self, engine: AsyncEngine, store: JobStore, unit_of_work: Callable[[], SelfManagedUnitOfWork]
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._unit_of_work = unit_of_work
+        self._only_writer = asyncio.Semaphore(1) if database_of(engine).single_writer else None
+
+    def turn(self, run: AttemptRun) -> AbstractAsyncContextManager[None]:
+        """A block in which this attempt may call its handler; entering it waits where only one may write."""
+        if self._only_writer is None or run.handler.kind is not HandlerKind.TRANSACTIONAL:
+            return contextlib.nullcontext()
+        return self._only_writer
+
+    async def result(self, run: AttemptRun) -> str | None:
+        """The result reference that the handler returned; of a transactional one it is committed already.
+
+        Raises what the handler or the commit raises, and JobResultError.
+        """
+        run.called = True
+        match run.handler.kind:
+            case HandlerKind.PLAIN:
+                return _checked(await run.handler.function(run.context), run)
+            case HandlerKind.THREAD:
+                name = f"job {run.handler.name}"
+                return _checked(await call_in_thread(run.handler.function, run.context, name=name), run)
+            case HandlerKind.TRANSACTIONAL:
+                return await self._in_unit(run)
+            case _:
+                assert_never(run.handler.kind)
+
+    def timeout_seconds(self, run: AttemptRun) -> float | None:
+        """How long this attempt may take; None without limit."""
+        own = run.handler.timeout_seconds
+        if self._only_writer is None or run.handler.kind is not HandlerKind.TRANSACTIONAL:
+            return own
+        limit = self._store.ground.options.lease_seconds * _SHARE_OF_THE_LEASE
+        return limit if own is None else min(own, limit)
+
+    async def report(self, run: AttemptRun, percent: int, message: str | None) -> ProgressAnswer:
+        """Record progress; a handler that should end hears of it at once."""
+
+        def record(connection: Connection) -> ProgressAnswer:
+            return self._store.progress(connection, run.reference, percent, message)
+
+        def record_in_unit(session: Session) -> ProgressAnswer:
+            return record(session.connection(bind_arguments={"clause": self._store.ground.job}))
+
+        if run.unit is not None and self._only_writer is not None:
+            # It holds the one write lock, or may at any moment: only its own transaction can write.
+            answer = await run.unit.session.run_sync(record_in_unit)
+        else:
+            answer = await loop_step(self._engine, record)
+        match answer:
+            case ProgressAnswer.CANCEL_REQUESTED:
+                run.ask_to_stop(StopReason.CANCEL_REQUESTED)
+            case ProgressAnswer.FENCED:
+                run.ask_to_stop(StopReason.LEASE_LOST)
+            case _:
+                pass
+        return answer
+
+    async def _in_unit(self, run: AttemptRun) -> str | None:
+        async def operation(unit: SelfManagedUnitOfWork) -> str | None:
+            run.unit = unit
+            try:
+                result = _checked(await run.handler.function(run.context, unit), run)
+            finally:
+                run.unit = None
+            if run.too_late:
+                raise JobTimeoutError(f"the handler took longer than {run.timeout_seconds:g} s")
+            unit.stage(JobCompletion(reference=run.reference, result_reference=result))
+            return result
+
+        return await self._unit_of_work().execute(operation, attempts=_TRANSACTION_ATTEMPTS)
+
+
+def _checked(result: Any, run: AttemptRun) -> str | None:
+    if result is None or isinstance(result, str):
+        return result
+    raise JobResultError(
+        f"handler {run.handler.name} must return a text, the result reference, or None, "
+        f"not {type(result).__name__}"
+    )

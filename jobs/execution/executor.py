@@ -1,0 +1,171 @@
+"""The executor: claims jobs, runs their handlers under leases, and settles what they ended in."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import Final
+
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from jobs.answer import ExecutionStatus
+from jobs.execution.attempt_run import AttemptRun
+from jobs.execution.cancellation_watch import CancellationWatch
+from jobs.execution.claim import Claimer
+from jobs.execution.claiming import Claiming
+from jobs.execution.options import ExecutorOptions
+from jobs.execution.recovery import Recovery
+from jobs.execution.registry import JobRegistry, handlers_of
+from jobs.execution.runner import PATIENCE_SECONDS, AttemptRunner
+from jobs.execution.settler import Settler
+from jobs.execution.stop_reason import StopReason
+from jobs.key import AttemptReference
+from jobs.snapshot import StartedJob
+from jobs.store import JobStore
+from uow.loop.chore import owner_name
+from uow.loop.renewal import LeaseKeeper
+from uow.loop.supervision import LoopHealth, StopRequest, run_with_grace, supervise
+from uow.sql.lease import LeaseStore
+from uow.unit import SelfManagedUnitOfWork
+from uow.wake import WakeSignal
+
+_LAST_SECONDS: Final = 0.1
+
+
+class JobExecutor:
+    """Runs due jobs of its queues until it is stopped; any number of executors share the work.
+
+    engine: of the database of `store`. registries: whose handlers it runs. leases: for queues whose jobs are
+    limited over all executors. unit_of_work: makes a new unit for each transactional attempt, with a
+    JobCompletionParticipant of `store` among its participants. wake: ends the wait of an idle executor.
+    made_room: called, to wake the others too, when a job of a queue with a limit over all executors has
+    ended. owner: kept with each attempt, for people. Leases are renewed from a thread of their own, so a
+    handler that blocks the event loop keeps its lease. Raises DuplicateJobHandlerError.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        store: JobStore,
+        registries: Iterable[JobRegistry],
+        *,
+        leases: LeaseStore,
+        unit_of_work: Callable[[], SelfManagedUnitOfWork],
+        wake: WakeSignal | None = None,
+        made_room: Callable[[], None] | None = None,
+        options: ExecutorOptions | None = None,
+        owner: str | None = None,
+    ) -> None:
+        self._store = store
+        self._handlers = handlers_of(registries)
+        self._options = options or ExecutorOptions()
+        self._wake = wake or WakeSignal()
+        self._made_room = made_room or self._wake
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stop = StopRequest()
+        self._runs: dict[AttemptReference, AttemptRun] = {}
+        self._keeper: LeaseKeeper[AttemptReference] = LeaseKeeper(
+            engine,
+            self._renew,
+            lease_seconds=store.ground.options.lease_seconds,
+            name="lease renewal of jobs",
+        )
+        self._settler = Settler(engine, store, self._keeper)
+        self._runner = AttemptRunner(engine, store, self._settler, unit_of_work)
+        claimer = self._claimer(leases, owner or owner_name())
+        self._claiming = Claiming(
+            engine, claimer, self._begin, options=self._options, wake=self._wake, stop=self._stop
+        )
+        self._watch = CancellationWatch(
+            engine, store, self._runs, poll_seconds=self._options.status_poll_seconds, stop=self._stop
+        )
+        self._recovery = Recovery(engine, store, self._handlers, stop=self._stop)
+
+    @property
+    def health(self) -> tuple[LoopHealth, ...]:
+        """How its loops stand."""
+        return self._claiming.health, self._watch.health, self._recovery.health
+
+    @property
+    def running(self) -> Collection[AttemptReference]:
+        """The attempts that run here now."""
+        return tuple(self._runs)
+
+    async def run(self) -> None:
+        """Execute until `stop`; then see it."""
+        grace_seconds = self._options.stop_grace_seconds
+        try:
+            await run_with_grace(
+                self._run_loops(), self._stop, grace_seconds=grace_seconds, name="job executor"
+            )
+        finally:
+            await self._close()
+
+    def stop(self) -> None:
+        """Claim nothing more. Running handlers get the grace period and are then cancelled.
+
+        What ended is settled; the jobs of the others are queued again, without using up an attempt, where
+        their handlers allow that. Then `run` ends.
+        """
+        self._stop.request()
+        self._wake()
+
+    async def _run_loops(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for loop in (self._claiming, self._watch, self._recovery):
+                group.create_task(supervise(loop.run, loop.health, self._stop))
+        while self._runs:
+            await asyncio.wait([run.over for run in self._runs.values()])
+            await asyncio.sleep(0)
+
+    async def _close(self) -> None:
+        runs = list(self._runs.values())
+        for run in runs:
+            run.ask_to_stop(StopReason.SHUTDOWN)
+        if runs:
+            await asyncio.wait([run.over for run in runs], timeout=PATIENCE_SECONDS)
+        for run in runs:
+            self._runner.give_up(run)
+        await self._runner.given_up()
+        await self._settler.idle()
+        if self._tasks:  # those with nothing to do any more but to count; given up ones go on alone
+            await asyncio.wait(self._tasks, timeout=_LAST_SECONDS if any(r.given_up for r in runs) else None)
+        await self._keeper.close()
+
+    def _claimer(self, leases: LeaseStore, owner: str) -> Claimer:
+        return Claimer(
+            store=self._store,
+            leases=leases,
+            owner=owner,
+            handlers=self._handlers.keys(),
+            put_off_seconds=self._options.unknown_handler_seconds,
+        )
+
+    def _begin(self, jobs: tuple[StartedJob, ...], claimed_at: float) -> None:
+        self._keeper.hold([job.reference for job in jobs], claimed_at=claimed_at, on_lost=self._lose)
+        loop = asyncio.get_running_loop()
+        for job in jobs:
+            handler = self._handlers[job.handler, job.handler_version]
+            run = AttemptRun(job, handler, self._runner.call.report)
+            self._runs[job.reference] = run
+            run.over.add_done_callback(partial(self._end, run))
+            task = run.task = loop.create_task(self._runner.run(run), name=f"job {handler.name}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            if self._claiming.makes_room(job.queue):
+                task.add_done_callback(lambda _task: self._made_room())
+
+    def _end(self, run: AttemptRun, _over: asyncio.Future[None]) -> None:
+        self._runs.pop(run.reference, None)
+        self._claiming.ended(run.job)
+
+    def _lose(self, reference: AttemptReference) -> None:
+        run = self._runs.get(reference)
+        if run is not None:
+            run.ask_to_stop(StopReason.LEASE_LOST)
+
+    def _renew(
+        self, connection: Connection, references: Collection[AttemptReference]
+    ) -> list[AttemptReference]:
+        statuses = self._store.renew(connection, references)
+        return [reference for reference, status in statuses.items() if status is ExecutionStatus.ENDED]

@@ -1,0 +1,81 @@
+"""Recovering the jobs of executors that have died."""
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from jobs.answer import ExpiredAttempt, Recovered, Settled
+from jobs.execution.handler import JobHandler
+from jobs.store import JobStore
+from uow.loop.step import loop_step
+from uow.loop.supervision import LoopHealth, StopRequest
+from uow.telemetry import JobOutcome, record_job
+
+_PAGE: Final = 100
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Recovery:
+    """Ends attempts whose lease has expired, at the start and then twice in each lease, page by page.
+
+    A job runs again where its handler allows that and attempts are left. Attempts of handlers that are not
+    here are left to executors that have them. Any number of executors recover side by side.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        store: JobStore,
+        handlers: Mapping[tuple[str, int], JobHandler],
+        *,
+        stop: StopRequest,
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._handlers = handlers
+        self._stop = stop
+        self.health = LoopHealth(name="recovery of jobs")
+
+    async def run(self) -> None:
+        """Recover until the stop. After an error call it again."""
+        pause = min(self._store.ground.options.lease_seconds / 2, _LONGEST_PAUSE_SECONDS)
+        while True:
+            while await self._recover_page() and not self._stop.requested:
+                self.health.tick()
+            self.health.tick()
+            if await self._stop.sleep(pause):
+                return
+
+    async def _recover_page(self) -> bool:
+        recovered = await loop_step(
+            self._engine,
+            lambda connection: self._store.recover_expired(
+                connection, limit=_PAGE, requeue=self._may_run_again
+            ),
+        )
+        for each in recovered:
+            _tell(each)
+        return len(recovered) == _PAGE
+
+    def _may_run_again(self, attempt: ExpiredAttempt) -> bool:
+        handler = self._handlers.get((attempt.handler, attempt.handler_version))
+        return handler is not None and handler.requeue_interrupted
+
+
+def _tell(recovered: Recovered) -> None:
+    attempt, settled = recovered.attempt, recovered.settled
+    if settled is Settled.FENCED:
+        return
+    record_job(handler=attempt.handler, queue="", outcome=JobOutcome.RECOVERED, seconds=None)
+    _log.warning(
+        "job %s, attempt %d of %s was lost with its executor %s: %s",
+        attempt.reference.job_id,
+        attempt.reference.ordinal,
+        attempt.handler,
+        attempt.owner,
+        settled,
+    )

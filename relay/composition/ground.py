@@ -1,0 +1,94 @@
+"""What all loops of one App share: stores, participants and the calls that wake others."""
+
+from dataclasses import dataclass
+
+from inbox.participant import ReceiptParticipant
+from inbox.store import InboxStore
+from inbox.table import inbox_table
+from jobs.client import Jobs
+from jobs.completion import JobCompletionParticipant
+from jobs.participant import JobParticipant
+from jobs.store import JobStore
+from outbox.participant import OutboxParticipant
+from outbox.store import OutboxStore
+from outbox.table import outbox_table
+from relay.composition.parts import AppParts
+from uow.participant import Participant
+from uow.sql.lease import LeaseStore, lease_table
+from uow.unit import SelfManagedUnitOfWork
+from uow.wakeup import INBOX_CHANNEL, JOBS_CHANNEL, CommitSignal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobGround:
+    """The store of jobs, the client on it, and the call after a commit that queued jobs."""
+
+    store: JobStore
+    client: Jobs
+    committed: CommitSignal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessGround:
+    """What all loops of one App share. jobs: None when the tables of jobs were left out."""
+
+    parts: AppParts
+    outbox: OutboxStore
+    inbox: InboxStore
+    leases: LeaseStore
+    jobs: JobGround | None
+    participants: tuple[Participant, ...]
+    committed: CommitSignal
+    handed_over: CommitSignal
+
+    def unit_of_work(self) -> SelfManagedUnitOfWork:
+        """A new unit of work in which events are enqueued, jobs staged and receipts completed."""
+        return SelfManagedUnitOfWork(self.parts.sessions, self.participants, options=self.parts.options.unit)
+
+    def handler_unit(self) -> SelfManagedUnitOfWork:
+        """A new unit of work for one run of a handler."""
+        return SelfManagedUnitOfWork(
+            self.parts.handler_sessions, self.participants, options=self.parts.options.unit
+        )
+
+    async def close(self) -> None:
+        """Close the connections that wake other processes."""
+        signals = [self.committed, self.handed_over]
+        for signal in signals if self.jobs is None else [*signals, self.jobs.committed]:
+            await signal.close()
+
+
+def ground_of(parts: AppParts) -> ProcessGround:
+    """Stores, participants and signals on the database of these parts; no I/O."""
+    outbox = OutboxStore(outbox_table(parts.metadata), options=parts.options.outbox)
+    inbox = InboxStore(inbox_table(parts.metadata), options=parts.options.inbox)
+    committed = CommitSignal(parts.engine)
+    jobs = _jobs_of(parts)
+    participants: list[Participant] = [
+        OutboxParticipant(parts.contracts, outbox, on_committed=committed),
+        ReceiptParticipant(inbox),
+    ]
+    if jobs is not None:
+        participants += [
+            JobParticipant(jobs.store, on_committed=jobs.committed),
+            JobCompletionParticipant(jobs.store),
+        ]
+    return ProcessGround(
+        parts=parts,
+        outbox=outbox,
+        inbox=inbox,
+        leases=LeaseStore(lease_table(parts.metadata)),
+        jobs=jobs,
+        participants=tuple(participants),
+        committed=committed,
+        handed_over=CommitSignal(parts.engine, channel=INBOX_CHANNEL),
+    )
+
+
+def _jobs_of(parts: AppParts) -> JobGround | None:
+    if parts.job_tables is None:
+        return None
+    store = JobStore(parts.job_tables, options=parts.options.jobs)
+    committed = CommitSignal(parts.engine, channel=JOBS_CHANNEL)
+    client = Jobs(parts.sessions, store, on_committed=committed)
+    return JobGround(store=store, client=client, committed=committed)
