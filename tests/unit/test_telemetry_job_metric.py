@@ -133,8 +133,12 @@ def test_a_known_queue_is_shown_with_zeros_when_it_is_empty(recording: Recording
 def test_stored_jobs_are_silent_once_cleared_and_know_their_queues_still(recording: Recording) -> None:
     jobs = StoredJobs()
     jobs.report({("slow", "queued"): 1}, {"slow": 2.0})
+    assert [observation.value for observation in jobs.counts()] == [1, 0]
+    assert [observation.value for observation in jobs.ages()] == [2.0]
     jobs.clear()
     assert recording.points() == []
+    assert not jobs.counts()
+    assert not jobs.ages()
     jobs.report({}, {})
     assert stored("queued", 0, "slow") in recording.points()
 

@@ -78,6 +78,14 @@ class StoredJobs:
         """Observe nothing until the next report; for a process that stopped sampling."""
         self._sample.keep({})
 
+    def counts(self) -> list[Observation]:
+        """The observations of `jobs.stored_jobs`."""
+        return self._sample.of(Metric.STORED_JOBS)
+
+    def ages(self) -> list[Observation]:
+        """The observations of `jobs.oldest_due.age`."""
+        return self._sample.of(Metric.OLDEST_DUE_AGE)
+
 
 def _record(attributes: Mapping[str, str], seconds: float | None, count: int) -> None:
     made = instruments()

@@ -75,6 +75,14 @@ class StoredMessages:
         """Observe nothing until the next report; for a process that stopped sampling."""
         self._sample.keep({})
 
+    def counts(self) -> list[Observation]:
+        """The observations of `messaging.stored_messages`."""
+        return self._sample.of(Metric.STORED_MESSAGES)
+
+    def ages(self) -> list[Observation]:
+        """The observations of `messaging.oldest_message.age`."""
+        return self._sample.of(Metric.OLDEST_MESSAGE_AGE)
+
 
 def _record(attributes: Mapping[str, str], seconds: float, count: int) -> None:
     made = instruments()

@@ -44,9 +44,9 @@ class Sample:
         """Show these from now on, and no others."""
         self._kept = observations
 
-    def of(self, metric: Metric) -> Sequence[Observation]:
+    def of(self, metric: Metric) -> list[Observation]:
         """The observations of one gauge."""
-        return self._kept.get(metric, ())
+        return list(self._kept.get(metric, ()))
 
 
 _lock: Final = threading.Lock()
