@@ -143,9 +143,9 @@ async def test_a_call_never_fails_when_the_database_is_away(caplog: pytest.LogCa
             for _ in range(3):
                 signal()
                 assert await waiter.wait(5)
-                await eventually(lambda: "find new events by polling" in caplog.text)
+                await eventually(lambda: "find new work by polling" in caplog.text)
         await signal.close()
-        assert caplog.text.count("find new events by polling") == 1
+        assert caplog.text.count("find new work by polling") == 1
 
 
 async def test_the_signal_serves_event_loops_one_after_the_other(postgresql: AsyncEngine) -> None:
