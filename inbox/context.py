@@ -32,3 +32,7 @@ class HandlerContext:
     def enqueue(self, event: object, *, ordering_key: str | None = None) -> None:
         """Publish a follow-up event, in the same commit."""
         self.unit.enqueue(event, ordering_key=ordering_key)
+
+    def stage(self, item: object) -> None:
+        """Stage a job, or anything else that a participant of the unit accepts, in the same commit."""
+        self.unit.stage(item)

@@ -1,5 +1,6 @@
 """Jobs for applications: submit beside the caller's work, stage within it, look, cancel and retry."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -12,6 +13,7 @@ from jobs.answer import CancelAnswer, JobCounts, RetryAnswer, Submitted
 from jobs.listing import JobCursor, JobFilter
 from jobs.own_session import OwnSessions
 from jobs.snapshot import AttemptRecord, JobRecord, JobSnapshot
+from jobs.state import FINAL
 from jobs.store import JobStore
 from jobs.submission import JobSubmission
 from uow.participant import Staged
@@ -103,6 +105,17 @@ class Jobs:
     async def find(self, scope: str, job_id: str) -> JobSnapshot | None:
         """The job as it stands, or None."""
         return await self._own.run(lambda connection: self._store.find(connection, scope, job_id))
+
+    async def wait(self, scope: str, job_id: str, *, poll_seconds: float = 0.5) -> JobSnapshot:
+        """The job once it is final, by a look every `poll_seconds`; limit it with `asyncio.timeout`.
+
+        Raises JobNotFoundError.
+        """
+        job = await self.get(scope, job_id)
+        while job.state not in FINAL:
+            await asyncio.sleep(poll_seconds)
+            job = await self.get(scope, job_id)
+        return job
 
     async def list(
         self,

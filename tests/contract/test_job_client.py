@@ -22,6 +22,7 @@ from jobs import (
     JobStore,
     JobSubmission,
     RetryAnswer,
+    Settlement,
     Submitted,
     UnfitSessionError,
 )
@@ -241,6 +242,18 @@ async def test_the_client_looks_cancels_and_retries_in_its_scope(client: Client)
     assert (counts.queue, counts.queued, counts.running) == ("default", 3, 0)
     with pytest.raises(JobNotFoundError):
         await client.jobs.get("other", "j00001")
+
+
+async def test_waiting_for_a_job_ends_when_it_is_final(client: Client) -> None:
+    reference = await client.stored.submitted_and_started()
+    waiting = asyncio.create_task(client.jobs.wait(SCOPE, "j", poll_seconds=0.01))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(waiting), 0.1)
+    await client.stored.settle(Settlement.succeed(reference, result_reference="here"))
+    assert (await waiting).result_reference == "here"
+    with pytest.raises(JobNotFoundError):
+        await client.jobs.wait("other", "j")
+    assert checked_out(client.stored.engine) == 0
 
 
 class _BusyError(Exception):
