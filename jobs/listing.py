@@ -17,6 +17,7 @@ from jobs.snapshot import (
     snapshot_of,
 )
 from jobs.state import AttemptState, JobState
+from jobs.table import is_listed
 from uow.ticks import UtcInstant
 
 
@@ -67,7 +68,7 @@ def list_jobs(
     columns = ground.job.c
     query = (
         select(*record_columns(ground.tables))
-        .where(columns.scope_hash == scope_hash, *_matching(ground, only))
+        .where(columns.scope_hash == scope_hash, is_listed(ground.job), *_matching(ground, only))
         .order_by(columns.created_ticks.desc(), columns.job_id.desc())
         .limit(limit)
     )

@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Column, Index, Integer, MetaData, SmallInteger, Table
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    Table,
+    literal_column,
+    type_coerce,
+)
 
 from uow.errors import FixTheCodeError
 from uow.sql.types import ExactLongText, ExactText, ExactUuid, InstantTicks, digest_type
@@ -93,8 +104,19 @@ def _job_table(metadata: MetaData, schema: str | None) -> Table:
     _partial_index(DUE_INDEX, columns.queued_in, columns.queued_in, columns.priority, columns.next_run_ticks)
     _partial_index(LEASED_INDEX, columns.lease_expires_ticks, columns.lease_expires_ticks, columns.queue)
     _partial_index(FINAL_INDEX, columns.completed_ticks, columns.state, columns.completed_ticks)
-    Index(SCOPE_INDEX, columns.scope_hash, columns.created_ticks, columns.job_id)
+    listed = is_listed(table)
+    scope = (columns.scope_hash, columns.created_ticks, columns.job_id)
+    Index(SCOPE_INDEX, *scope, postgresql_where=listed, sqlite_where=listed)
     return table
+
+
+def is_listed(job: Table) -> ColumnElement[bool]:
+    """True of every job; a query that says it may use the index of a scope's jobs by their age.
+
+    Others cannot: PostgreSQL, which knows nothing of a table that is new, would take it for as good a way to
+    one job by its key as the primary key, and read all jobs of the scope.
+    """
+    return type_coerce(job.c.created_ticks, BigInteger()) > literal_column("0")
 
 
 def _attempt_table(metadata: MetaData, schema: str | None) -> Table:
