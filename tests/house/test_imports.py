@@ -10,7 +10,9 @@ from tests.house.source import PACKAGES, ROOT, dotted_name, imports_of, modules
 
 BROKER_LIBRARIES = ("kombu", "amqp", "vine", "redis")
 WEB_AND_TERMINAL = ("typer", "rich", "fastapi", "starlette", "flask", "aiohttp")
-CRON_LIBRARIES = ("croniter", "cronsim", "apscheduler", "aiocron")
+CRON_LIBRARIES = ("croniter", "dateutil", "cronsim", "apscheduler", "aiocron")
+# Only the process that keeps schedules imports it, by its own name.
+SCHEDULES = "jobs.schedule"
 
 
 def test_import_linter_keeps_every_contract() -> None:
@@ -51,9 +53,16 @@ def test_outside_is_never_imported_by_the_packages() -> None:
 @pytest.mark.parametrize("packages", [("uow", "outbox", "jobs"), ("uow", "outbox", "inbox", "jobs")])
 def test_a_process_that_only_writes_loads_neither_broker_nor_cron_nor_web(packages: tuple[str, ...]) -> None:
     names = [dotted_name(path) for path in modules(*packages)]
-    loaded = _loaded_by([name for name in names if name != "uow.testing"])
+    writing = [name for name in names if name != "uow.testing" and not _is_below(SCHEDULES, name)]
+    loaded = _loaded_by(writing)
     forbidden = {*BROKER_LIBRARIES, *WEB_AND_TERMINAL, *CRON_LIBRARIES, "relay"}
     assert sorted(forbidden & loaded) == []
+    assert sorted(name for name in loaded if _is_below(SCHEDULES, name)) == []
+
+
+def test_schedules_load_the_cron_library_by_one_module_alone() -> None:
+    assert _importers_of("croniter", but_not="jobs.schedule.wall_pattern") == []
+    assert "croniter" in _loaded_by(["jobs.schedule.wall_pattern"])
 
 
 def test_the_composition_root_loads_kombu_only_when_a_broker_is_opened() -> None:
@@ -71,12 +80,16 @@ def _importers_of(module: str, *, but_not: str) -> list[str]:
     return found
 
 
+def _is_below(package: str, name: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
 def _loaded_by(names: list[str]) -> set[str]:
-    """The top-level modules of a fresh interpreter after it has imported `names`."""
+    """The modules of a fresh interpreter after it has imported `names`."""
     program = (
         "import importlib, json, sys\n"
         f"for name in {names!r}: importlib.import_module(name)\n"
-        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+        "print(json.dumps(sorted(sys.modules)))"
     )
     run = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False

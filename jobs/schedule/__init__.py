@@ -1,0 +1,1 @@
+"""Schedules: when a job is due again, by cron or by interval."""
