@@ -14,6 +14,7 @@ _OUTER_FRAMES: Final = 8
 _INNER_FRAMES: Final = 3
 _QUOTE_THEIR_INPUT: Final = frozenset({"pydantic", "pydantic_core", "msgspec"})
 _TELLS_NOTHING: Final = frozenset({"", "{}", "[]", "null"})
+_HERE: Final = str(Path(__file__).parent)
 
 
 def class_path(error: BaseException) -> str:
@@ -41,12 +42,11 @@ def frames_of(error: BaseException, *, handlers_are_called_in: str) -> str:
     """Where it was raised: files, lines and source, the innermost last; none of its text.
 
     Of a timeout, or of another error of ours that something else caused, where that was: there the handler
-    stood. Leaves out the frames of the folder from which handlers are called; of a deep stack the beginning
-    and the end.
+    stood. Leaves out the frames down to the last call from the folder from which handlers are called; of a
+    deep stack shows the beginning and the end.
     """
     frames = traceback.extract_tb(_first_cause(single_cause(error)).__traceback__)
-    while len(frames) > 1 and frames[0].filename.startswith(handlers_are_called_in):
-        del frames[0]
+    del frames[: _frames_of_the_call(frames, handlers_are_called_in)]
     lines = frames.format()
     if len(lines) > _OUTER_FRAMES + _INNER_FRAMES:
         lines[_OUTER_FRAMES:-_INNER_FRAMES] = ["  ...\n"]
@@ -56,6 +56,17 @@ def frames_of(error: BaseException, *, handlers_are_called_in: str) -> str:
 def folder_of(file: str) -> str:
     """The folder of a module, for `frames_of(handlers_are_called_in=folder_of(__file__))`."""
     return str(Path(file).parent)
+
+
+def _frames_of_the_call(frames: traceback.StackSummary, called_in: str) -> int:
+    """How many frames, of all but the innermost, call the handler; some do so through a unit of work."""
+    calls = 0
+    for position, frame in enumerate(frames[:-1], start=1):
+        if frame.filename.startswith(called_in):
+            calls = position
+        elif not frame.filename.startswith(_HERE):
+            break
+    return calls
 
 
 def _first_cause(error: BaseException) -> BaseException:

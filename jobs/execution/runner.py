@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from jobs.errors import AttemptFencedError, AttemptMissingError, JobCancelledError
 from jobs.execution.attempt_run import AttemptRun
 from jobs.execution.call import HandlerCall
+from jobs.execution.database_failure import is_database_lost
 from jobs.execution.ending import (
     COMMITTED,
     LOST,
@@ -34,7 +34,6 @@ from jobs.store import JobStore
 from uow.failure_text import folder_of, frames_of
 from uow.loop.step import loop_step
 from uow.loop.supervision import log_failure
-from uow.sql.fault import is_transient
 from uow.telemetry import JobOutcome, job_span, record_job
 from uow.unit import SelfManagedUnitOfWork
 from uow.unit_errors import CommitOutcomeUnknownError
@@ -173,9 +172,8 @@ class AttemptRunner:
             return stopped(run, run.stop_reason, error)
         if run.too_late:
             return timed_out(run, error)
-        lost = isinstance(error, PoolTimeoutError) or is_transient(error)
-        transactional = run.handler.kind is HandlerKind.TRANSACTIONAL
-        return database_lost(run, error) if lost and transactional else failed(run, error)
+        lost = run.handler.kind is HandlerKind.TRANSACTIONAL and is_database_lost(error)
+        return database_lost(run, error) if lost else failed(run, error)
 
     async def _settled(self, run: AttemptRun, ending: Ending) -> JobOutcome:
         settlement = ending.settlement

@@ -2,11 +2,13 @@
 
 import asyncio
 import pickle
+import re
 from uuid import uuid4
 
 import pytest
 from sqlalchemy import MetaData
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import async_sessionmaker
 
 import inbox
 from inbox.acquisition import AcquireStatus, Acquisition
@@ -23,6 +25,7 @@ from inbox.state import TRANSITIONS, UNFINISHED, ReceiptState
 from inbox.store import InboxStore
 from inbox.table import InboxNotMappedError, add_inbox_table, inbox_table
 from tests.support.inbox import message
+from uow import SelfManagedUnitOfWork
 from uow.failure_text import folder_of, frames_of
 from uow.outcome import Reject, RetryAfter
 from uow.unit_errors import RollbackOnlyError
@@ -124,6 +127,19 @@ def test_the_frames_of_a_deep_failure_show_both_ends_and_no_text() -> None:
     assert 'raise ValueError("secret")' in lines, "source, which is code"
     assert "ValueError: secret" not in lines
     assert lines.count("File") < 15
+
+
+async def test_the_frames_of_a_handler_in_a_unit_of_work_are_its_own() -> None:
+    async def handler() -> None:
+        raise ValueError("secret")
+
+    async def call(_unit: SelfManagedUnitOfWork) -> None:
+        await handler()
+
+    with pytest.raises(ValueError, match="secret") as caught:
+        await SelfManagedUnitOfWork(async_sessionmaker()).execute(call)
+    (line,) = re.findall("File .*", frames_of(caught.value, handlers_are_called_in=folder_of(__file__)))
+    assert line.endswith("in handler")
 
 
 async def test_a_limited_block_ends_at_its_limit_or_with_its_lease() -> None:
