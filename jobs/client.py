@@ -117,6 +117,10 @@ class Jobs:
             job = await self.get(scope, job_id)
         return job
 
+    async def find_record(self, scope: str, job_id: str) -> JobRecord | None:
+        """The job as it stands, or None, without reading its arguments; for looking often."""
+        return await self._own.run(lambda connection: self._store.find_record(connection, scope, job_id))
+
     async def list(
         self,
         scope: str,

@@ -55,6 +55,13 @@ def find(connection: Connection, ground: Ground, key: JobKey) -> JobSnapshot | N
     return None if row is None else snapshot_of(row)
 
 
+def find_record(connection: Connection, ground: Ground, key: JobKey) -> JobRecord | None:
+    """See JobStore.find_record."""
+    query = select(*record_columns(ground.tables)).where(_in_scope(ground, key))
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else record_of(row)
+
+
 def list_jobs(
     connection: Connection,
     ground: Ground,

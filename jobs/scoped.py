@@ -9,7 +9,7 @@ from jobs.control import cancel, retry
 from jobs.errors import JobNotFoundError
 from jobs.ground import Ground
 from jobs.key import JobKey
-from jobs.listing import JobCursor, JobFilter, attempts, find, list_jobs
+from jobs.listing import JobCursor, JobFilter, attempts, find, find_record, list_jobs
 from jobs.options import JobOptions, checked_limit
 from jobs.scope import scope_hash
 from jobs.snapshot import AttemptRecord, JobRecord, JobSnapshot
@@ -60,6 +60,10 @@ class ScopedJobs:
     def find(self, connection: Connection, scope: str, job_id: str) -> JobSnapshot | None:
         """The job as it stands, or None."""
         return find(connection, self._ground, key_in(scope, job_id))
+
+    def find_record(self, connection: Connection, scope: str, job_id: str) -> JobRecord | None:
+        """The job as it stands, or None, without reading its arguments; for looking often."""
+        return find_record(connection, self._ground, key_in(scope, job_id))
 
     def list(
         self,

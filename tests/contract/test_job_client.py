@@ -28,6 +28,7 @@ from jobs import (
 )
 from tests.support.job_shop import Shop
 from tests.support.jobs import SCOPE, SEVERAL_WRITERS, StoredJobs, at, submission, submissions
+from tests.support.statements import recorded_statements
 from tests.support.unit_of_work import checked_out
 from uow.sql.clock import PinnedClock
 
@@ -242,6 +243,15 @@ async def test_the_client_looks_cancels_and_retries_in_its_scope(client: Client)
     assert (counts.queue, counts.queued, counts.running) == ("default", 3, 0)
     with pytest.raises(JobNotFoundError):
         await client.jobs.get("other", "j00001")
+
+
+async def test_a_record_is_found_in_its_scope_without_its_arguments_being_read(client: Client) -> None:
+    await client.jobs.submit(submission(arguments={"a": 1}))
+    with recorded_statements(client.stored.engine) as statements:
+        found = await client.jobs.find_record(SCOPE, "j")
+    assert found == (await client.jobs.list(SCOPE))[0]
+    assert "arguments" not in "".join(statements)
+    assert [await client.jobs.find_record(*key) for key in [("other", "j"), (SCOPE, "J")]] == [None, None]
 
 
 async def test_waiting_for_a_job_ends_when_it_is_final(client: Client) -> None:
