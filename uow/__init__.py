@@ -16,6 +16,7 @@ from uow.message import Message
 from uow.outcome import Reject, RetryAfter
 from uow.participant import Participant, Staged
 from uow.sql.sqlite import prepare_sqlite
+from uow.text import TextError
 from uow.ticks import UtcInstant
 from uow.unit import SelfManagedUnitOfWork
 from uow.unit_errors import (
@@ -66,6 +67,7 @@ __all__ = [
     "SessionInTransactionError",
     "SeveralDatabasesError",
     "Staged",
+    "TextError",
     "TransactionOwnedError",
     "TryAgainError",
     "TwoPhaseSessionError",

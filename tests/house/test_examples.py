@@ -42,6 +42,51 @@ payment of 100: processed after 3 attempts
 attempt 1: a payment of 0 makes no sense, rejected
 payment of 0: dead_lettered after 1 attempt
 """,
+    "job_progress_and_cancel.py": """\
+january: 100 %, page 4 of 4
+january: succeeded, see reports/january.pdf
+all-years: it has begun, and is not wanted any more
+  the handler is asked to end: cancel_requested
+all-years: cancellation requested; cancelled, see None
+later: nobody serves its queue yet; cancellation: cancelled
+later: once more: final
+""",
+    "job_transactional.py": """\
+attempt 1: all is written, then the connection to the bank breaks
+attempt 2: all is written
+attempt 1 in the database: failed
+attempt 2 in the database: succeeded
+book-7: succeeded; 1 booking, 1 event, 2 jobs
+""",
+    "job_retry_policy.py": """\
+busy: succeeded; retry_after, succeeded
+flaky: succeeded; handler_error, handler_error, succeeded
+closed: failed; handler_error
+unknown: failed; no_such_recipient
+down: failed; handler_error, handler_error, handler_error
+an operator retries what was refused: queued
+closed: failed after 2 attempts, 1 left
+and what has none left: no_attempts_left
+""",
+    "job_from_web_request.py": """\
+POST poetry: 202 {'job': 'key-1'}
+POST poetry: 202 {'job': 'key-1'}
+POST travel: 409 {'detail': 'this idempotency key was used for another request'}
+POST poetry: 422 {'detail': 'job_id must not be blank'}
+GET: {'state': 'queued', 'file': None}
+GET: {'state': 'succeeded', 'file': '/files/poetry.csv'}
+jobs stored: 1
+""",
+    "job_two_scopes.py": """\
+acme sees july, june
+globex sees june
+globex looks at july: there is no job 'july' in this scope
+globex cancels july: not_found
+globex cancels june: cancelled
+june of acme: succeeded, see acme/june.pdf
+july of acme: succeeded, see acme/july.pdf
+june of globex: cancelled, see None
+""",
 }
 
 
