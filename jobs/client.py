@@ -10,8 +10,11 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobs.answer import CancelAnswer, JobCounts, RetryAnswer, Submitted
+from jobs.errors import JobNotFoundError
+from jobs.key import JobKey
 from jobs.listing import JobCursor, JobFilter
 from jobs.own_session import OwnSessions
+from jobs.scope import scope_hash
 from jobs.snapshot import AttemptRecord, JobRecord, JobSnapshot
 from jobs.state import FINAL
 from jobs.store import JobStore
@@ -106,15 +109,15 @@ class Jobs:
         """The job as it stands, or None."""
         return await self._own.run(lambda connection: self._store.find(connection, scope, job_id))
 
-    async def wait(self, scope: str, job_id: str, *, poll_seconds: float = 0.5) -> JobSnapshot:
+    async def wait(self, scope: str, job_id: str, *, poll_seconds: float = 0.5) -> JobRecord:
         """The job once it is final, by a look every `poll_seconds`; limit it with `asyncio.timeout`.
 
-        Raises JobNotFoundError.
+        Raises JobNotFoundError, also when it is deleted meanwhile.
         """
-        job = await self.get(scope, job_id)
-        while job.state not in FINAL:
+        while (job := await self.find_record(scope, job_id)) is None or job.state not in FINAL:
+            if job is None:
+                raise JobNotFoundError(JobKey(scope_hash(scope), job_id))
             await asyncio.sleep(poll_seconds)
-            job = await self.get(scope, job_id)
         return job
 
     async def find_record(self, scope: str, job_id: str) -> JobRecord | None:
