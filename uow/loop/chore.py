@@ -7,9 +7,9 @@ from uuid import uuid4
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from uow.loop.step import loop_step
+from uow.loop.leadership import Leadership
 from uow.loop.supervision import LoopHealth, StopRequest
-from uow.sql.lease import Lease, LeaseStore
+from uow.sql.lease import LeaseStore
 
 
 def owner_name() -> str:
@@ -37,49 +37,29 @@ class Chore:
         stood_down: Callable[[], None] = lambda: None,
         stop: StopRequest,
     ) -> None:
-        self._engine = engine
-        self._leases = leases
-        self._owner = owner
+        self._leadership = Leadership(
+            engine, leases, name=name, owner=owner, lease_seconds=2 * interval_seconds
+        )
         self._interval_seconds = interval_seconds
         self._work = work
         self._stood_down = stood_down
         self._stop = stop
-        self._lease: Lease | None = None
         self.health = LoopHealth(name=name)
 
     @property
     def leading(self) -> bool:
         """Whether this process is the one that does it."""
-        return self._lease is not None
+        return self._leadership.held is not None
 
     async def run(self) -> None:
         """Go on until the stop. After an error call it again."""
         while not self._stop.requested:
-            while await self._lead() and not self._stop.requested and await self._work():
+            while await self._leadership.lead() and not self._stop.requested and await self._work():
                 self.health.tick()
-            if self._lease is None:
+            if not self.leading:
                 self._stood_down()
             self.health.tick()
             if await self._stop.sleep(self._interval_seconds):
                 break
-        await self._stand_down()
-
-    async def _lead(self) -> bool:
-        seconds = 2 * self._interval_seconds
-        lease = self._lease
-        if lease is not None and await loop_step(
-            self._engine, lambda c: self._leases.renew(c, lease, lease_seconds=seconds)
-        ):
-            return True
-        self._lease = None
-        self._lease = await loop_step(
-            self._engine,
-            lambda c: self._leases.acquire(c, self.health.name, owner=self._owner, lease_seconds=seconds),
-        )
-        return self._lease is not None
-
-    async def _stand_down(self) -> None:
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            await loop_step(self._engine, lambda c: self._leases.release(c, lease))
+        await self._leadership.stand_down()
         self._stood_down()
