@@ -100,7 +100,6 @@ class CronSchedule:
         if change is not None and (reading is None or reading >= change.before):
             # Nothing more comes before the clock is put back, and then readings already passed come again.
             reading = self.expression.next_wall(change.after - _SECOND)
-            moment = change.moment - _SECOND
         return self._moment_of(reading, moment)
 
     def _coming_repeat(self, wall: datetime, moment: datetime) -> ClockChange | None:

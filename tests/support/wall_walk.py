@@ -46,10 +46,11 @@ def readings(window: Window) -> tuple[tuple[datetime, datetime], ...]:
     return tuple((moment, moment.astimezone(zone).replace(tzinfo=None, fold=0)) for moment in moments)
 
 
-def changes(window: Window) -> int:
-    """How often the clock jumps in the window."""
-    walls = [wall for _, wall in readings(window)]
-    return sum(after - before != window.step for before, after in pairwise(walls))
+@cache
+def changes(window: Window) -> tuple[datetime, ...]:
+    """The moments of the window at which the clock jumps."""
+    steps = pairwise(readings(window))
+    return tuple(moment for (_, before), (moment, after) in steps if after - before != window.step)
 
 
 def due(

@@ -3,6 +3,7 @@
 import calendar
 import copy
 import pickle
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError
@@ -168,6 +169,12 @@ def test_occurrences_end_with_the_year_9999(text: str, zone: str) -> None:
     assert all("9999-12-31T23:59:58" <= str(each)[:19] <= "9999-12-31T23:59:59" for each in tail)
 
 
+def test_of_two_day_fields_one_may_end_before_the_other() -> None:
+    schedule = CronSchedule.parse("0 0 5 * FRI", after=START)
+    late = UtcInstant.parse("9999-12-20T00:00:00Z")
+    assert _texts(schedule, 9, late) == ["9999-12-24T00:00:00", "9999-12-31T00:00:00"]
+
+
 def test_occurrences_begin_with_the_year_1970() -> None:
     schedule = CronSchedule.parse("0 0 * * *", time_zone="America/New_York", after=START)
     assert schedule.next_after(UtcInstant(0)) == UtcInstant.parse("1970-01-01T05:00:00Z")
@@ -257,8 +264,13 @@ def test_threads_can_share_a_schedule() -> None:
     schedule = CronSchedule.parse("*/13 * 13 * FRI", after=START)
     starts = [UtcInstant(START.ticks + number * 10**12) for number in range(200)]
     alone = [schedule.next_after(start) for start in starts]
-    with ThreadPoolExecutor(4) as threads:
-        shared = list(threads.map(schedule.next_after, starts * 3))
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            shared = list(threads.map(schedule.next_after, starts * 3))
+    finally:
+        sys.setswitchinterval(usual)
     assert shared == alone * 3
 
 
