@@ -15,6 +15,8 @@ from uow.telemetry import (
     MetricAttribute,
     Operation,
     PublishOutcome,
+    RunOutcome,
+    SlotOutcome,
     SpanAttribute,
 )
 from uow.telemetry.name import UNFINISHED_JOB_STATES
@@ -27,9 +29,15 @@ NAMES = {
         f"{Operation.PUBLISH} {{routing key}}",
         f"{Operation.CONSUME} {{routing key}}",
         f"{Operation.EXECUTE} {{handler}}",
+        f"{Operation.RUN} {{schedule}}",
     },
     "span attribute": set(SpanAttribute),
-    "counter": {Metric.OPERATIONS, Metric.JOB_OPERATIONS},
+    "counter": {
+        Metric.OPERATIONS,
+        Metric.JOB_OPERATIONS,
+        Metric.SCHEDULE_SLOTS,
+        Metric.SCHEDULE_AUDIT_FAILURES,
+    },
     "histogram": {Metric.OPERATION_DURATION, Metric.JOB_OPERATION_DURATION},
     "gauge": {
         Metric.STORED_MESSAGES,
@@ -40,6 +48,8 @@ NAMES = {
     "metric attribute": set(MetricAttribute),
     "publish outcome": set(PublishOutcome),
     "consume outcome": set(ConsumeOutcome),
+    "run outcome": set(RunOutcome),
+    "slot outcome": set(SlotOutcome),
     "job outcome": set(JobOutcome),
     "baggage": {CORRELATION_BAGGAGE_KEY},
 }

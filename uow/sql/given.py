@@ -13,13 +13,17 @@ from sqlalchemy import (
     FromClause,
     LargeBinary,
     String,
+    Table,
     Uuid,
     bindparam,
     cast,
     func,
+    insert,
     literal_column,
+    select,
     type_coerce,
 )
+from sqlalchemy.sql.dml import Insert
 from sqlalchemy.types import TypeEngine
 
 from uow.sql.dialect import Database
@@ -156,3 +160,12 @@ def _exact(column: ColumnElement[Any], kind: TypeEngine[Any]) -> ColumnElement[A
             return type_coerce(cast(column, LargeBinary()), kind)
         case _:
             return type_coerce(column, kind)
+
+
+def insert_given(
+    given: Given, table: Table, values: Mapping[str, ColumnElement[Any]], **constants: ColumnElement[Any]
+) -> Insert:
+    """An INSERT into `table` of one row for each row of `given`: `values` by column, and `constants`."""
+    every = {**values, **constants}
+    rows = select(*(value.label(f"new_{name}") for name, value in every.items())).select_from(given.source)
+    return insert(table).from_select(list(every), rows, include_defaults=False)

@@ -18,8 +18,11 @@ from uow.telemetry.name import (
     MetricAttribute,
     Operation,
     PublishOutcome,
+    RunOutcome,
+    SlotOutcome,
     SpanAttribute,
 )
+from uow.telemetry.schedule import record_audit_failure, record_slots, run_span
 from uow.telemetry.span import OperationSpan
 from uow.telemetry.trace import TraceContext, capture_trace
 
@@ -33,6 +36,8 @@ __all__ = [
     "Operation",
     "OperationSpan",
     "PublishOutcome",
+    "RunOutcome",
+    "SlotOutcome",
     "SpanAttribute",
     "StoredJobs",
     "StoredMessages",
@@ -42,7 +47,10 @@ __all__ = [
     "current_correlation_id",
     "job_span",
     "publish_span",
+    "record_audit_failure",
     "record_job",
     "record_operation",
+    "record_slots",
+    "run_span",
     "use_correlation_id",
 ]

@@ -25,6 +25,8 @@ class Instruments:
     duration: Histogram
     job_operations: Counter
     job_duration: Histogram
+    slots: Counter
+    audit_failures: Counter
 
 
 class Sample:
@@ -82,6 +84,10 @@ def _create(meter: Meter) -> Instruments:
             "s",
             "Time of one attempt of a job",
             explicit_bucket_boundaries_advisory=_JOB_SECONDS,
+        ),
+        meter.create_counter(Metric.SCHEDULE_SLOTS, "{slot}", "Slots of schedules, by outcome"),
+        meter.create_counter(
+            Metric.SCHEDULE_AUDIT_FAILURES, "{record}", "Records of runs that could not be written"
         ),
     )
 

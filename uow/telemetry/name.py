@@ -13,6 +13,7 @@ class Operation(StrEnum):
     PUBLISH = "publish"
     CONSUME = "consume"
     EXECUTE = "execute"
+    RUN = "run"
 
 
 class PublishOutcome(StrEnum):
@@ -56,6 +57,27 @@ class JobOutcome(StrEnum):
     """Put off, and not charged, since this executor has no such handler."""
 
 
+class RunOutcome(StrEnum):
+    """What became of one attempt at a run of a schedule, as its executor ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class SlotOutcome(StrEnum):
+    """What became of one slot of a schedule."""
+
+    FIRED = "fired"
+    """It became a job."""
+    MISSED = "missed"
+    """No host fired it in time, and its policy does not make up for it."""
+    OVERLAPPED = "overlapped"
+    """Left out, since a run before it had not ended."""
+    WAITING = "waiting"
+    """It waits for the end of a run before it; counted as fired later."""
+
+
 class Metric(StrEnum):
     """The instruments of the meter."""
 
@@ -67,6 +89,8 @@ class Metric(StrEnum):
     OLDEST_DUE_AGE = "jobs.oldest_due.age"
     JOB_OPERATIONS = "jobs.operations"
     JOB_OPERATION_DURATION = "jobs.operation.duration"
+    SCHEDULE_SLOTS = "schedules.slots"
+    SCHEDULE_AUDIT_FAILURES = "schedules.audit_failures"
 
 
 class MetricAttribute(StrEnum):
@@ -79,6 +103,7 @@ class MetricAttribute(StrEnum):
     OUTCOME = "outcome"
     CONSUMER = "consumer"
     HANDLER = "handler"
+    SCHEDULE = "schedule"
 
 
 class SpanAttribute(StrEnum):
@@ -96,6 +121,9 @@ class SpanAttribute(StrEnum):
     JOB_HANDLER = "selfmanaged.job.handler"
     JOB_HANDLER_VERSION = "selfmanaged.job.handler_version"
     JOB_ATTEMPT = "selfmanaged.job.attempt"
+    SCHEDULE_NAME = "selfmanaged.schedule.name"
+    SCHEDULE_RUN = "selfmanaged.schedule.run_id"
+    SCHEDULE_CAUSE = "selfmanaged.schedule.cause"
 
 
 CORRELATION_BAGGAGE_KEY: Final = "correlation_id"

@@ -1,0 +1,83 @@
+"""Finding the schedules whose slot has come, or whose waiting slot may."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, or_, select
+
+from jobs.schedule.ground import ScheduleGround
+from jobs.schedule.table import SCHEDULE_DUE_INDEX, SCHEDULE_WAITING_INDEX
+from uow.sql.clock import read_ticks
+from uow.sql.index_hint import read_by
+from uow.sql.planner import unforeseen
+from uow.ticks import UtcInstant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueSchedule:
+    """A schedule as it was when it was found. slot: the stored one; waiting: one that waits, if any does.
+
+    trigger_text: what its slots were worked out with. fencing_number: what a change of it must name.
+    """
+
+    name: str
+    slot: UtcInstant
+    waiting: UtcInstant | None
+    trigger_text: str | None
+    fencing_number: int
+
+
+def find_due(
+    connection: Connection,
+    ground: ScheduleGround,
+    *,
+    late_seconds: float,
+    after: DueSchedule | None,
+    limit: int,
+) -> tuple[UtcInstant, Sequence[DueSchedule]]:
+    """The present, and a page of the schedules due for at least so long, the longest due first."""
+    columns = ground.tables.schedule.c
+    query = (
+        read_by(_columns(ground), ground.tables.schedule, SCHEDULE_DUE_INDEX)
+        .where(columns.next_fire_ticks <= unforeseen(ground.clock.ticks_after(-late_seconds)))
+        .order_by(columns.next_fire_ticks, columns.name)
+        .limit(limit)
+    )
+    if after is not None:
+        same_slot = and_(columns.next_fire_ticks == after.slot, columns.name > after.name)
+        query = query.where(
+            columns.next_fire_ticks >= after.slot, or_(columns.next_fire_ticks > after.slot, same_slot)
+        )
+    found = [_due(*row) for row in connection.execute(query)]
+    return read_ticks(connection, ground.clock), found
+
+
+def find_waiting(connection: Connection, ground: ScheduleGround, *, limit: int) -> Sequence[DueSchedule]:
+    """Schedules with a slot that waits for the end of a run, the longest waiting first."""
+    columns = ground.tables.schedule.c
+    query = (
+        read_by(_columns(ground), ground.tables.schedule, SCHEDULE_WAITING_INDEX)
+        .where(columns.waiting_nominal_ticks.is_not(None))
+        .order_by(columns.waiting_nominal_ticks)
+        .limit(limit)
+    )
+    rows = connection.execute(query)
+    return [_due(name, slot or waiting, waiting, text, number) for name, slot, waiting, text, number in rows]
+
+
+def _due(
+    name: str, slot: UtcInstant, waiting: UtcInstant | None, text: str | None, number: int
+) -> DueSchedule:
+    return DueSchedule(name=name, slot=slot, waiting=waiting, trigger_text=text, fencing_number=number)
+
+
+def _columns(ground: ScheduleGround) -> Select[*tuple[Any, ...]]:
+    columns = ground.tables.schedule.c
+    return select(
+        columns.name,
+        columns.next_fire_ticks,
+        columns.waiting_nominal_ticks,
+        columns.trigger_text,
+        columns.fencing_number,
+    )
