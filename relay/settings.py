@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from relay.composition.app_options import AppOptions
 from relay.composition.option_reading import OptionError, read_options
-from relay.composition.suggestion import did_you_mean
+from uow.suggestion import did_you_mean
 
 PREFIX: Final = "SELFMANAGED_"
 _SEPARATOR: Final = "__"

@@ -8,7 +8,7 @@ from relay.admin.failed_message import FailedDetail, FailedFilter, FailedMessage
 from relay.admin.failure_id import FailureId, FailureKind
 from relay.admin.operation import Operation
 from relay.cli.screen import Screen, as_rows
-from relay.composition.suggestion import did_you_mean
+from uow.suggestion import did_you_mean
 
 
 def none_found(wanted: FailedFilter, consumers: Collection[str]) -> str:

@@ -16,7 +16,6 @@ from jobs.table import find_job_tables
 from outbox.table import OutboxNotMappedError, outbox_table
 from relay.admin.operation import OperationNotMappedError, operation_table
 from relay.composition.app_options import AppOptions
-from relay.composition.suggestion import did_you_mean
 from relay.options import OptionRuleError, check_consuming_options, check_publishing_options
 from uow.contracts import Contracts, UnregisteredEventError
 from uow.errors import FixTheCodeError
@@ -24,6 +23,7 @@ from uow.sql.dialect import UnsupportedDatabaseError, database_of
 from uow.sql.isolation import is_set_to_autocommit
 from uow.sql.lease import LeaseNotMappedError, lease_table
 from uow.sql.sqlite import InMemorySqliteError, prepare_sqlite
+from uow.suggestion import did_you_mean
 
 ENVIRONMENTS: Final = ("development", "production")
 _AUTOCOMMIT: Final = (

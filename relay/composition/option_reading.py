@@ -6,8 +6,8 @@ from typing import Any, Final, TypeVar, get_origin, get_type_hints
 
 import msgspec
 
-from relay.composition.suggestion import did_you_mean
 from uow.errors import FixTheCodeError
+from uow.suggestion import did_you_mean
 
 Options = TypeVar("Options")
 _KINDS: Final = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}

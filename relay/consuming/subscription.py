@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from inbox.handlers import Consumer
 from relay.broker import ConsumerBinding
-from relay.composition.suggestion import did_you_mean
 from uow.contracts import Contracts
 from uow.errors import FixTheCodeError
 from uow.message import routing_key
+from uow.suggestion import did_you_mean
 
 
 class UnknownConsumerError(FixTheCodeError):

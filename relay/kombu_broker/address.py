@@ -9,8 +9,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from kombu.transport import TRANSPORT_ALIASES
 
 from relay.broker import BrokerAddressError
-from relay.composition.suggestion import did_you_mean
 from relay.kombu_broker.traits import AMQP_SCHEMES, REDIS_SCHEMES, SQL_SCHEMES
+from uow.suggestion import did_you_mean
 
 _REFUSED: Final = {
     "librabbitmq": "it has no publisher confirms; write amqp://",
