@@ -108,6 +108,15 @@ class LeaseStore:
         )
         return released.rowcount == 1
 
+    def holder(self, connection: Connection, name: str) -> tuple[str, int] | None:
+        """Who holds it now, and the fencing token; None when nobody does. It may change at once."""
+        columns = self._table.c
+        held = select(columns.owner, columns.fencing_token).where(
+            columns.name == name, columns.expires_at > self._clock.now()
+        )
+        row = connection.execute(held).one_or_none()
+        return None if row is None else (row[0], row[1])
+
     def _held(self, lease: Lease) -> ColumnElement[bool]:
         columns = self._table.c
         return and_(
