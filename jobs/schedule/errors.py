@@ -29,6 +29,10 @@ class CronError(ScheduleError):
         return type(self), (self.expression, self.field, self.rule)
 
 
+class UnknownScheduleError(FixTheCodeError):
+    """There is no schedule of this name; names compare by code point."""
+
+
 def shown(value: object) -> str:
     """The value in plain ASCII and cut, so that an error stays one short line whatever it was given."""
     text = ascii(value)

@@ -26,6 +26,7 @@ from jobs.schedule.state import ScheduleState, find_states
 from jobs.schedule.table import ScheduleTables
 from jobs.schedule.trigger import Trigger
 from jobs.store import JobStore
+from uow.sql.clock import read_ticks
 from uow.ticks import UtcInstant
 
 
@@ -134,6 +135,10 @@ class ScheduleStore:
     def states(self, connection: Connection) -> Sequence[ScheduleState]:
         """All stored schedules, each with its last run, by name."""
         return find_states(connection, self._ground)
+
+    def moment(self, connection: Connection) -> UtcInstant:
+        """The present by the clock that decides what is due."""
+        return read_ticks(connection, self._ground.clock)
 
     def beat(self, connection: Connection, *, host: str, zone_data: str, own: UtcInstant) -> None:
         """A host is alive; `own` is the present by its own clock."""
