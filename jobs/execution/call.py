@@ -1,9 +1,6 @@
 """Calling the handler of an attempt, each kind in its own way."""
 
-import asyncio
-import contextlib
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, assert_never
 
 from sqlalchemy import Connection
@@ -13,10 +10,11 @@ from sqlalchemy.orm import Session
 from jobs.answer import ProgressAnswer
 from jobs.completion import JobCompletion
 from jobs.execution.attempt_run import AttemptRun
-from jobs.execution.errors import JobResultError, JobTimeoutError
+from jobs.execution.errors import AttemptStoppedError, JobResultError, JobTimeoutError
 from jobs.execution.handler import HandlerKind
 from jobs.execution.stop_reason import StopReason
 from jobs.execution.thread_call import call_in_thread
+from jobs.execution.write_turns import WriteTurns
 from jobs.store import JobStore
 from uow.loop.step import loop_step
 from uow.sql.dialect import database_of
@@ -40,13 +38,13 @@ class HandlerCall:
         self._engine = engine
         self._store = store
         self._unit_of_work = unit_of_work
-        self._only_writer = asyncio.Semaphore(1) if database_of(engine).single_writer else None
+        turns = WriteTurns(lease_seconds=store.ground.options.lease_seconds)
+        self._turns = turns if database_of(engine).single_writer else None
 
-    def turn(self, run: AttemptRun) -> AbstractAsyncContextManager[None]:
-        """A block in which this attempt may call its handler; entering it waits where only one may write."""
-        if self._only_writer is None or run.handler.kind is not HandlerKind.TRANSACTIONAL:
-            return contextlib.nullcontext()
-        return self._only_writer
+    async def wait_for_turn(self, run: AttemptRun) -> None:
+        """Return when this attempt may call its handler; waits where only one may write."""
+        if self._turns is not None and run.handler.kind is HandlerKind.TRANSACTIONAL:
+            await self._turns.take(run)
 
     async def result(self, run: AttemptRun) -> str | None:
         """The result reference that the handler returned; of a transactional one it is committed already.
@@ -68,7 +66,7 @@ class HandlerCall:
     def timeout_seconds(self, run: AttemptRun) -> float | None:
         """How long this attempt may take; None without limit."""
         own = run.handler.timeout_seconds
-        if self._only_writer is None or run.handler.kind is not HandlerKind.TRANSACTIONAL:
+        if self._turns is None or run.handler.kind is not HandlerKind.TRANSACTIONAL:
             return own
         limit = self._store.ground.options.lease_seconds * _SHARE_OF_THE_LEASE
         return limit if own is None else min(own, limit)
@@ -82,7 +80,7 @@ class HandlerCall:
         def record_in_unit(session: Session) -> ProgressAnswer:
             return record(session.connection(bind_arguments={"clause": self._store.ground.job}))
 
-        if run.unit is not None and self._only_writer is not None:
+        if run.unit is not None and self._turns is not None:
             # It holds the one write lock, or may at any moment: only its own transaction can write.
             answer = await run.unit.session.run_sync(record_in_unit)
         else:
@@ -98,6 +96,9 @@ class HandlerCall:
 
     async def _in_unit(self, run: AttemptRun) -> str | None:
         async def operation(unit: SelfManagedUnitOfWork) -> str | None:
+            if run.stop_reason is not None:  # asked to end while it ran before
+                raise AttemptStoppedError(run.stop_reason)
+            run.context.begin_anew()
             run.unit = unit
             try:
                 result = _checked(await run.handler.function(run.context, unit), run)

@@ -13,6 +13,8 @@ from jobs.store import JobStore
 from uow.sql.lease import LeaseStore
 
 _NOTHING: Final = StartReport()
+_LONGEST_WAIT_SECONDS: Final = 3600.0
+"""Who waits for the row compares its lease with the moment at which the wait began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +34,13 @@ class Claimer:
         """What was started and put off of this share."""
         if share.limit_everywhere is None:
             return self._start(connection, share, share.limit)
-        # A lease of no length holds its row until the end of this transaction: whoever claims from this
-        # queue at the same moment waits for that, and then counts what was started here.
+        # A lease that is over already holds its row until the end of this transaction: whoever claims from
+        # this queue at the same moment waits for that, and then counts what was started here.
         name = f"claims of queue {share.queues[0]}"
-        if self.leases.acquire(connection, name, owner=self.owner, lease_seconds=0) is None:
+        if (
+            self.leases.acquire(connection, name, owner=self.owner, lease_seconds=-_LONGEST_WAIT_SECONDS)
+            is None
+        ):
             return _NOTHING
         running = self.store.running(connection).get(share.queues[0], 0)
         room = min(share.limit, share.limit_everywhere - running)

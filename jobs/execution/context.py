@@ -88,6 +88,10 @@ class AttemptFacts:
         """Why the attempt is asked to end; None while it may go on."""
         return self._stop_reason
 
+    def begin_anew(self) -> None:
+        """For the executor: the handler is called again, and reads arguments that it has not changed."""
+        self.__dict__.pop("arguments", None)
+
     def mark_stopped(self, reason: StopReason) -> None:
         """For the executor: the attempt is asked to end."""
         self._stop_reason = reason

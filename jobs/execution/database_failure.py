@@ -5,16 +5,22 @@ from types import TracebackType
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from jobs.execution.failure import VERDICTS
 from uow.sql.fault import is_transient
 
 
 def is_database_lost(error: BaseException) -> bool:
     """Whether a database that is away or overloaded explains `error`, or what it was raised from.
 
-    A connection that breaks elsewhere, such as in a call over HTTP, is the handler's own failure.
+    A connection that breaks elsewhere, such as in a call over HTTP, is the handler's own failure; and so is
+    what the handler makes of an outage in a verdict of its own.
     """
     cause: BaseException | None = error
-    while cause is not None:
+    seen: set[int] = set()
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if isinstance(cause, VERDICTS):
+            return False
         if isinstance(cause, PoolTimeoutError):
             return True
         if isinstance(cause, DBAPIError):

@@ -8,7 +8,9 @@ from jobs.execution.attempt_run import AttemptRun
 from jobs.execution.errors import JobTimeoutError
 from jobs.execution.failure import CANCELLED, DATABASE_LOST, SHUTDOWN, TIMEOUT, failure_of
 from jobs.execution.stop_reason import StopReason
+from jobs.recover import INTERRUPTED
 from jobs.settlement import Settlement, SettlementKind
+from jobs.state import AttemptState
 from uow.telemetry import JobOutcome
 
 _DATABASE_PAUSE_SECONDS: Final = 5.0
@@ -99,6 +101,18 @@ def database_lost(run: AttemptRun, error: BaseException) -> Ending:
     )
 
 
+def interrupted(run: AttemptRun) -> Ending:
+    """Its task was cancelled by someone else, as when the event loop ends: that counts, as a crash does."""
+    return Ending(
+        settlement=Settlement.interrupt(
+            run.reference,
+            error_code=INTERRUPTED,
+            error_detail="the task in which its handler ran was cancelled from outside",
+            requeue=run.handler.requeue_interrupted or not run.called,
+        )
+    )
+
+
 def stopped(run: AttemptRun, reason: StopReason, error: BaseException | None) -> Ending:
     """The handler ended without a result after it was asked to end."""
     match reason:
@@ -119,3 +133,19 @@ def outcome_of(settlement: Settlement, settled: Settled | None) -> JobOutcome:
     if settled is Settled.QUEUED and settlement.kind is SettlementKind.FAIL:
         return JobOutcome.RETRY_SCHEDULED
     return JobOutcome.LEASE_LOST if settled is None else _OUTCOMES[settled]
+
+
+def outcome_in(state: AttemptState | None, settlement: Settlement | None) -> JobOutcome | None:
+    """How an attempt counts that was found in this state, which is ours; None when that cannot be said."""
+    match state:
+        case AttemptState.SUCCEEDED:
+            return JobOutcome.SUCCEEDED
+        case AttemptState.CANCELLED:
+            return JobOutcome.CANCELLED
+        case AttemptState.FAILED:
+            retried = settlement is not None and settlement.requeue
+            return JobOutcome.RETRY_SCHEDULED if retried else JobOutcome.FAILED
+        case AttemptState.INTERRUPTED | AttemptState.RUNNING | None:
+            return None
+        case _:
+            assert_never(state)

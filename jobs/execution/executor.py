@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import Final
 
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -28,8 +27,6 @@ from uow.loop.supervision import LoopHealth, StopRequest, run_with_grace, superv
 from uow.sql.lease import LeaseStore
 from uow.unit import SelfManagedUnitOfWork
 from uow.wake import WakeSignal
-
-_LAST_SECONDS: Final = 0.1
 
 
 class JobExecutor:
@@ -61,8 +58,9 @@ class JobExecutor:
         self._options = options or ExecutorOptions()
         self._wake = wake or WakeSignal()
         self._made_room = made_room or self._wake
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._unrecorded: set[AttemptRun] = set()
         self._stop = StopRequest()
+        self._nothing_runs = StopRequest()
         self._runs: dict[AttemptReference, AttemptRun] = {}
         self._keeper: LeaseKeeper[AttemptReference] = LeaseKeeper(
             engine,
@@ -71,13 +69,17 @@ class JobExecutor:
             name="lease renewal of jobs",
         )
         self._settler = Settler(engine, store, self._keeper)
-        self._runner = AttemptRunner(engine, store, self._settler, unit_of_work)
+        self._runner = AttemptRunner(engine, store, self._settler, unit_of_work, recorded=self._recorded)
         claimer = self._claimer(leases, owner or owner_name())
         self._claiming = Claiming(
             engine, claimer, self._begin, options=self._options, wake=self._wake, stop=self._stop
         )
         self._watch = CancellationWatch(
-            engine, store, self._runs, poll_seconds=self._options.status_poll_seconds, stop=self._stop
+            engine,
+            store,
+            self._runs,
+            poll_seconds=self._options.status_poll_seconds,
+            stop=self._nothing_runs,
         )
         self._recovery = Recovery(engine, store, self._handlers, stop=self._stop)
 
@@ -111,14 +113,23 @@ class JobExecutor:
         self._wake()
 
     async def _run_loops(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for loop in (self._claiming, self._watch, self._recovery):
-                group.create_task(supervise(loop.run, loop.health, self._stop))
-        while self._runs:
-            await asyncio.wait([run.over for run in self._runs.values()])
-            await asyncio.sleep(0)
+        async with asyncio.TaskGroup() as watching:
+            watching.create_task(supervise(self._watch.run, self._watch.health, self._nothing_runs))
+            async with asyncio.TaskGroup() as group:
+                for loop in (self._claiming, self._recovery):
+                    group.create_task(supervise(loop.run, loop.health, self._stop))
+            while self._runs:
+                await asyncio.wait([run.over for run in self._runs.values()])
+                await asyncio.sleep(0)
+            self._nothing_runs.request()
 
     async def _close(self) -> None:
+        try:
+            await self._end_all()
+        finally:
+            await self._keeper.close()
+
+    async def _end_all(self) -> None:
         runs = list(self._runs.values())
         for run in runs:
             run.ask_to_stop(StopReason.SHUTDOWN)
@@ -127,10 +138,10 @@ class JobExecutor:
         for run in runs:
             self._runner.give_up(run)
         await self._runner.given_up()
+        # The tasks of those that were given up, now or before, go on alone, perhaps for ever.
+        if tasks := [run.task for run in self._unrecorded if run.task is not None and not run.given_up]:
+            await asyncio.wait(tasks)
         await self._settler.idle()
-        if self._tasks:  # those with nothing to do any more but to count; given up ones go on alone
-            await asyncio.wait(self._tasks, timeout=_LAST_SECONDS if any(r.given_up for r in runs) else None)
-        await self._keeper.close()
 
     def _claimer(self, leases: LeaseStore, owner: str) -> Claimer:
         return Claimer(
@@ -150,14 +161,19 @@ class JobExecutor:
             self._runs[job.reference] = run
             run.over.add_done_callback(partial(self._end, run))
             task = run.task = loop.create_task(self._runner.run(run), name=f"job {handler.name}")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            if self._claiming.makes_room(job.queue):
-                task.add_done_callback(lambda _task: self._made_room())
+            self._unrecorded.add(run)
+            task.add_done_callback(partial(self._forget, run))
 
     def _end(self, run: AttemptRun, _over: asyncio.Future[None]) -> None:
         self._runs.pop(run.reference, None)
         self._claiming.ended(run.job)
+
+    def _forget(self, run: AttemptRun, _task: asyncio.Task[None]) -> None:
+        self._unrecorded.discard(run)
+
+    def _recorded(self, run: AttemptRun) -> None:
+        if self._claiming.makes_room(run.job.queue):
+            self._made_room()
 
     def _lose(self, reference: AttemptReference) -> None:
         run = self._runs.get(reference)

@@ -28,6 +28,8 @@ _CODES: Final = (
     (JobArgumentsError, ARGUMENTS),
     (JobResultError, RESULT),
 )
+VERDICTS: Final = (JobFailure, *(kind for kind, _ in _CODES))
+"""What a handler says itself about its attempt."""
 _LONGEST_DELAY_SECONDS: Final = 366 * 86_400.0
 _PERMANENT: Final = (Reject, JobArgumentsError, JobResultError)
 
@@ -59,7 +61,10 @@ def failure_of(error: BaseException, job: StartedJob, handler: JobHandler) -> Fa
 
 def _code(cause: BaseException) -> str:
     if isinstance(cause, JobFailure):
-        return str(cause.code)
+        try:
+            return str(cause.code)
+        except Exception:  # noqa: BLE001 - of a class of the host that makes none; its class is told
+            return HANDLER_ERROR
     return next((code for kind, code in _CODES if isinstance(cause, kind)), HANDLER_ERROR)
 
 
@@ -70,12 +75,8 @@ def _detail(cause: BaseException, job: StartedJob) -> str:
 def _delay_seconds(cause: BaseException, job: StartedJob, handler: JobHandler) -> float | None:
     if isinstance(cause, _PERMANENT) or job.attempts_left < 1:
         return None
-    if isinstance(cause, RetryAfter):
-        return cause.delay_seconds
-    if handler.retry is None:
-        return None
     try:
-        delay = handler.retry.delay_seconds(cause, job.reference.ordinal)
+        delay = _wished_seconds(cause, job, handler)
         return None if delay is None else min(max(0.0, float(delay)), _LONGEST_DELAY_SECONDS)
     except Exception as error:  # noqa: BLE001 - the host's code; logged, and the failure is recorded as it is
         _log.error(
@@ -84,3 +85,9 @@ def _delay_seconds(cause: BaseException, job: StartedJob, handler: JobHandler) -
             class_path(error),
         )
         return None
+
+
+def _wished_seconds(cause: BaseException, job: StartedJob, handler: JobHandler) -> float | None:
+    if isinstance(cause, RetryAfter):
+        return cause.delay_seconds
+    return None if handler.retry is None else handler.retry.delay_seconds(cause, job.reference.ordinal)

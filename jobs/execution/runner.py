@@ -20,6 +20,8 @@ from jobs.execution.ending import (
     cancelled,
     database_lost,
     failed,
+    interrupted,
+    outcome_in,
     outcome_of,
     stopped,
     succeeded,
@@ -50,7 +52,8 @@ class AttemptRunner:
     """Runs attempts, any number at once; each is recorded, counted and logged, and raises nothing.
 
     A handler that ignores its timeout, or a stop of the executor, for ten seconds is given up: what it
-    ended in is recorded, its slot is free, and what it still does is not kept.
+    ended in is recorded, its slot is free, and what it still does is not kept. recorded: called for each once
+    it is.
     """
 
     def __init__(
@@ -59,10 +62,13 @@ class AttemptRunner:
         store: JobStore,
         settler: Settler,
         unit_of_work: Callable[[], SelfManagedUnitOfWork],
+        *,
+        recorded: Callable[[AttemptRun], None],
     ) -> None:
         self._engine = engine
         self._store = store
         self._settler = settler
+        self._recorded = recorded
         self._giving_up: set[asyncio.Task[None]] = set()
         self.call = HandlerCall(engine, store, unit_of_work)
 
@@ -88,6 +94,7 @@ class AttemptRunner:
             self._count(run, outcome, ending)
         except Exception as error:  # noqa: BLE001 - a defect of ours; logged, and the lease brings the job back
             log_failure(f"attempt at job {job.reference.job_id}", error)
+            self._settler.let_go(run.reference)
         finally:
             run.end()
 
@@ -123,14 +130,17 @@ class AttemptRunner:
             return stopped(run, run.stop_reason, None)
         run.begin()
         try:
-            async with self.call.turn(run):
-                with self._limited(run):
-                    result = await self.call.result(run)
+            await self.call.wait_for_turn(run)
+            with self._limited(run):
+                result = await self.call.result(run)
         except (KeyboardInterrupt, GeneratorExit):
             raise  # the process or its event loop is ending, and nothing may be awaited any more
         except BaseException as error:  # noqa: BLE001 - recorded, counted and logged, `sys.exit()` too
             run.end()
-            await _forget_cancellation()
+            cancelled_here = await _forget_cancellation() and isinstance(error, asyncio.CancelledError)
+            if cancelled_here and run.stop_reason is None:
+                run.context.mark_stopped(StopReason.SHUTDOWN)  # for a thread, which goes on
+                return interrupted(run)
             return self._raised(run, error)
         run.end()
         await _forget_cancellation()
@@ -162,7 +172,8 @@ class AttemptRunner:
 
     def _raised(self, run: AttemptRun, error: BaseException) -> Ending:
         """What it means that the call ended in `error`; of an unknown commit the settlement finds out."""
-        if isinstance(error, CommitOutcomeUnknownError):
+        transactional = run.handler.kind is HandlerKind.TRANSACTIONAL
+        if transactional and isinstance(error, CommitOutcomeUnknownError):
             return database_lost(run, error)
         if isinstance(error, AttemptFencedError | AttemptMissingError) and error.reference == run.reference:
             return LOST
@@ -172,7 +183,7 @@ class AttemptRunner:
             return stopped(run, run.stop_reason, error)
         if run.too_late:
             return timed_out(run, error)
-        lost = run.handler.kind is HandlerKind.TRANSACTIONAL and is_database_lost(error)
+        lost = transactional and is_database_lost(error)
         return database_lost(run, error) if lost else failed(run, error)
 
     async def _settled(self, run: AttemptRun, ending: Ending) -> JobOutcome:
@@ -180,26 +191,28 @@ class AttemptRunner:
         if settlement is None:
             self._settler.let_go(run.reference)
             outcome = ending.outcome
+            may_have_ended = run.handler.kind is HandlerKind.TRANSACTIONAL
         else:
             outcome = outcome_of(settlement, await self._settler.settle(settlement))
-        if outcome is not JobOutcome.LEASE_LOST or run.handler.kind is not HandlerKind.TRANSACTIONAL:
+            may_have_ended = True
+        if outcome is not JobOutcome.LEASE_LOST or not may_have_ended:
             return outcome
-        # Its commit may have been made, and hidden by a cancellation or a lost connection.
-        return JobOutcome.SUCCEEDED if await self._has_succeeded(run) else outcome
+        # A commit, of the handler or of its end, may have been made, and hidden by a lost connection.
+        return outcome_in(await self._find_state(run), settlement) or outcome
 
-    async def _has_succeeded(self, run: AttemptRun) -> bool:
+    async def _find_state(self, run: AttemptRun) -> AttemptState | None:
         try:
-            state = await loop_step(
+            return await loop_step(
                 self._engine, lambda connection: self._store.find_attempt_state(connection, run.reference)
             )
         except Exception as error:  # noqa: BLE001 - logged; then whoever recovers the job sees what it is
             log_failure(f"attempt at job {run.reference.job_id}", error)
-            return False
-        return state is AttemptState.SUCCEEDED
+            return None
 
     def _count(self, run: AttemptRun, outcome: JobOutcome, ending: Ending) -> None:
         seconds = time.monotonic() - run.begun_at
         record_job(handler=run.handler.name, queue=run.job.queue, outcome=outcome, seconds=seconds)
+        self._recorded(run)
         if outcome is not JobOutcome.SUCCEEDED:
             _tell(run, outcome, ending)
 
@@ -221,10 +234,12 @@ def _tell(run: AttemptRun, outcome: JobOutcome, ending: Ending) -> None:
     )
 
 
-async def _forget_cancellation() -> None:
-    """The cancellation of the handler is over: what is awaited from now on is not cancelled by it."""
+async def _forget_cancellation() -> bool:
+    """Whether the handler was cancelled; that is over, and cancels nothing that is awaited from now on."""
     task = asyncio.current_task()
+    was_cancelled = task is not None and task.cancelling() > 0
     while task is not None and task.cancelling():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0)  # one that the handler has not met yet is met here
         task.uncancel()
+    return was_cancelled

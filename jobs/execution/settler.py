@@ -45,8 +45,7 @@ class Settler:
         loop = asyncio.get_running_loop()
         settled: asyncio.Future[Settled | None] = loop.create_future()
         self._waiting.append((settlement, settled))
-        if self._working is None or self._working.done():
-            self._working = loop.create_task(self._settle_all(), name="settling of jobs")
+        self._work_on()
         return settled
 
     def let_go(self, reference: AttemptReference) -> None:
@@ -58,14 +57,23 @@ class Settler:
         while self._working is not None and not self._working.done():
             await asyncio.wait([self._working])
 
+    def _work_on(self, _ended: asyncio.Task[None] | None = None) -> None:
+        if self._waiting and (self._working is None or self._working.done()):
+            self._working = asyncio.create_task(self._settle_all(), name="settling of jobs")
+            # Cancelled, as when its event loop ends, it may leave some for another one.
+            self._working.add_done_callback(self._work_on)
+
     async def _settle_all(self) -> None:
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_LIMIT))]
-            answers = await self._settle_batch([settlement for settlement, _ in batch])
-            self._keeper.let_go(settlement.reference for settlement, _ in batch)
-            for (_, future), answer in zip(batch, answers, strict=True):
-                if not future.done():
-                    future.set_result(answer)
+            answers: Sequence[Settled | None] = [None] * len(batch)
+            try:
+                answers = await self._settle_batch([settlement for settlement, _ in batch])
+            finally:
+                self._keeper.let_go(settlement.reference for settlement, _ in batch)
+                for (_, future), answer in zip(batch, answers, strict=True):
+                    if not future.done():
+                        future.set_result(answer)
 
     async def _settle_batch(self, settlements: Sequence[Settlement]) -> Sequence[Settled | None]:
         failures = 0

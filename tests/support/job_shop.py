@@ -12,12 +12,14 @@ from tests.support.jobs import StoredJobs
 from tests.support.unit_of_work import note_table
 from uow import SelfManagedUnitOfWork, UtcInstant
 from uow.contracts import Contracts
+from uow.sql.lease import add_lease_table
 
 contracts = Contracts()
 metadata = MetaData()
 note = note_table.to_metadata(metadata)
 outbox = add_outbox_table(metadata)
 add_job_tables(metadata)
+leases = add_lease_table(metadata)
 
 
 @contracts.event("invoices.requested", version=1)
@@ -30,10 +32,10 @@ class InvoiceRequested:
 class Shop:
     """Makes units of work on all of it, and counts the wake-ups of executors."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, jobs: StoredJobs | None = None) -> None:
         self.note = note
         self.outbox = outbox
-        self.jobs = StoredJobs(engine, metadata=metadata)
+        self.jobs = jobs or StoredJobs(engine, metadata=metadata)
         self.sessions = async_sessionmaker(engine, expire_on_commit=False)
         self.woken = 0
         self.participants = (

@@ -1,0 +1,30 @@
+"""On SQLite, where one transaction writes at a time, transactional handlers take turns and cost no leases."""
+
+import asyncio
+
+import pytest
+
+from jobs import JobContext
+from tests.support.job_bench import Bench, Gate
+from tests.support.jobs import submission, submissions
+from uow import SelfManagedUnitOfWork
+
+pytest_plugins = ("tests.support.jobs_fixture", "tests.support.job_bench_fixture")
+
+pytestmark = pytest.mark.parametrize("database_kind", ["sqlite"])
+
+
+async def test_handlers_that_follow_one_another_closely_lose_no_lease(bench: Bench) -> None:
+    """Each of them holds the write lock nearly all of the time, and together they take several leases."""
+    quick = bench.with_lease(2.0)
+
+    @quick.registry.handler("book", transactional=True)
+    async def book(context: JobContext, unit: SelfManagedUnitOfWork) -> None:
+        await quick.write(unit, int(context.job_id[1:]))
+        await unit.session.flush()
+        await asyncio.sleep(0.12)
+
+    await quick.run(*submissions(30, handler="book"), concurrency=30)
+    attempts = [await quick.states(f"j{number:05d}") for number in range(30)]
+    assert attempts == [("succeeded", ["succeeded"])] * 30
+    assert await quick.counts() == (30, 30, 30)

@@ -1,0 +1,17 @@
+"""The fixture `bench`: no jobs and no handlers yet, on each database; it needs that of `jobs_fixture`."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from tests.support.databases import engine_for
+from tests.support.job_bench import Bench
+
+
+@pytest.fixture
+async def bench(database_kind: str, jobs_url: Callable[[str], str]) -> AsyncIterator[Bench]:
+    """An empty bench."""
+    async with engine_for(jobs_url(database_kind), pool_size=20) as engine:
+        made = Bench(engine)
+        await made.clear()
+        yield made
