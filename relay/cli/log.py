@@ -10,8 +10,11 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
+from relay.cli.harmless_text import harmless
 from uow.secret import describe_error, mask_secrets
 
+_INDENT: Final = "\n" + 17 * " "
+"""Of the further lines of a message, so that none of them looks like an entry of its own."""
 _LEVEL_STYLES: Final = {"WARNING": "yellow", "ERROR": "bold red", "CRITICAL": "bold red", "DEBUG": "dim"}
 
 
@@ -62,8 +65,8 @@ class _PeopleHandler(logging.Handler):
         moment = datetime.fromtimestamp(record.created).astimezone()
         line = Text(f"{moment:%H:%M:%S} ", style="dim")
         line.append(f"{record.levelname.lower():<8}", style=_LEVEL_STYLES.get(record.levelname, ""))
-        line.append(mask_secrets(record.getMessage()))
+        line.append(harmless(mask_secrets(record.getMessage()), lines=True).replace("\n", _INDENT))
         self._console.print(line, soft_wrap=True, highlight=False)
         if record.exc_info and record.exc_info[1]:
-            text = exception_text(record.exc_info[1])
+            text = harmless(exception_text(record.exc_info[1]), lines=True)
             self._console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)

@@ -9,17 +9,29 @@ import orjson
 from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
 from relay.cli.exit_code import ExitCode
+from relay.cli.harmless_text import harmless
 
 _PIPE_WIDTH: Final = 100_000
 _GAP: Final = 2
 
 
 class Screen:
-    """Where one command writes. With `json` stdout gets exactly one JSON document and stderr JSON lines."""
+    """Where one command writes. With `json` stdout gets exactly one JSON document and stderr JSON lines.
+
+    Texts are never read as markup, and what could steer a terminal is shown as its escape.
+    """
 
     def __init__(self, *, json: bool = False) -> None:
         self.json = json
@@ -30,6 +42,11 @@ class Screen:
     def animated(self) -> bool:
         """Whether someone watches, so that progress may be drawn."""
         return self._err.is_terminal and not self.json
+
+    @property
+    def live(self) -> bool:
+        """Whether someone watches both outputs, so that a bar may stand for lines of the result."""
+        return self.animated and self._out.is_terminal
 
     @property
     def error_console(self) -> Console:
@@ -45,7 +62,7 @@ class Screen:
     def line(self, text: str, *, style: str = "") -> None:
         """One line of the result for people; nothing with `--json`."""
         if not self.json:
-            self._out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+            self._print(self._out, text, style)
 
     def table(
         self, columns: Sequence[str], rows: Sequence[Sequence[object]], *, whole: Sequence[str] = ()
@@ -56,7 +73,7 @@ class Screen:
         """
         if self.json or not rows:
             return
-        texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+        texts = [["" if cell is None else harmless(str(cell)) for cell in row] for row in rows]
         widths = [max(map(cell_len, cells)) for cells in zip(columns, *texts, strict=True)]
         if whole and sum(widths) + _GAP * len(widths) > self._out.width:
             self._records(columns, rows)
@@ -68,21 +85,25 @@ class Screen:
                 column, justify="right" if number else "left", no_wrap=column in whole, overflow="fold"
             )
         for text in texts:
-            drawn.add_row(*map(escape, text))
+            drawn.add_row(*map(Text, text))
         self._out.print(drawn)
 
     def _records(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         for head, *cells in rows:
-            self._out.print(str(head), style="bold", markup=False, highlight=False, soft_wrap=True)
+            self._print(self._out, harmless(str(head)), "bold")
             named = zip(columns[1:], cells, strict=True)
             told = [f"{name.lower()} {cell}" if isinstance(cell, int) else cell for name, cell in named]
-            line = "  ".join(str(each) for each in told if each)
+            line = "  ".join(harmless(str(each)) for each in told if each)
             self._out.print(f"  {line}", markup=False, highlight=False)
 
     def note(self, text: str, *, style: str = "dim") -> None:
         """A remark beside the result, on stderr; nothing with `--json`."""
         if not self.json:
-            self._err.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+            self._print(self._err, text, style)
+
+    def _print(self, console: Console, text: str, style: str) -> None:
+        shown = harmless(text, lines=True)
+        console.print(shown, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def error(self, code: ExitCode, text: str) -> None:
         """Why the command failed, on stderr; with `--json` as one JSON object."""
@@ -90,7 +111,7 @@ class Screen:
             problem = {"error": code.name.lower(), "exit_code": int(code), "message": text}
             sys.stderr.write(orjson.dumps(problem).decode() + "\n")
             return
-        first, _, rest = text.partition("\n")
+        first, _, rest = harmless(text, lines=True).partition("\n")
         self._err.print(f"[bold red]error:[/] {escape(first)}", highlight=False, soft_wrap=True)
         if rest:
             self._err.print(rest, markup=False, highlight=False, soft_wrap=True)
@@ -104,9 +125,13 @@ class Screen:
             MofNCompleteColumn(),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=self._err, transient=True, disable=not self.animated) as progress:
+        with self.bars(*columns) as progress:
             task = progress.add_task(title, total=total)
             yield ProgressBar(lambda **changes: progress.update(task, **changes))
+
+    def bars(self, *columns: ProgressColumn) -> Progress:
+        """Bars of these columns on stderr, when someone watches; as a context manager."""
+        return Progress(*columns, console=self._err, transient=True, disable=not self.animated)
 
 
 class ProgressBar:
@@ -134,5 +159,6 @@ class _Console(Console):
 
 
 def _console(stream: Any) -> Console:
-    console = _Console(file=stream)
-    return console if console.is_terminal else _Console(file=stream, width=_PIPE_WIDTH)
+    # An id may hold `:key:`, which rich would make a picture.
+    console = _Console(file=stream, emoji=False)
+    return console if console.is_terminal else _Console(file=stream, width=_PIPE_WIDTH, emoji=False)
