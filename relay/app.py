@@ -213,11 +213,14 @@ class App:
         outbox, inbox = await run_step(
             self._parts.engine, lambda c: (self._ground.outbox.counts(c), self._ground.inbox.counts(c))
         )
+        jobs = None if self._ground.jobs is None else await self._ground.jobs.client.counts()
         try:
             dead, unknown = await self.dead.counts(), None
         except (BrokerUnavailableError, TopologyError) as error:
             dead, unknown = {}, str(error)
-        return Status(outbox=outbox, inbox=inbox, dead_deliveries=dead, dead_deliveries_unknown=unknown)
+        return Status(
+            outbox=outbox, inbox=inbox, jobs=jobs, dead_deliveries=dead, dead_deliveries_unknown=unknown
+        )
 
     async def outbox_counts(self) -> OutboxCounts:
         """How many events wait in each state."""

@@ -5,19 +5,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from inbox.view import InboxCounts
+from jobs.answer import JobCounts
 from outbox.failure import OutboxCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Unfinished and dead messages of one App at one moment.
+    """Unfinished and dead messages, and jobs, of one App at one moment.
 
-    dead_deliveries: what the broker's dead queues hold, by consumer; empty with `local:`.
-    dead_deliveries_unknown: why that could not be asked, else None.
+    jobs: those of all scopes; None when the tables of jobs were left out. dead_deliveries: what the broker's
+    dead queues hold, by consumer; empty with `local:`. dead_deliveries_unknown: why that could not be asked,
+    else None.
     """
 
     outbox: OutboxCounts
     inbox: InboxCounts
+    jobs: JobCounts | None = None
     dead_deliveries: Mapping[str, int]
     dead_deliveries_unknown: str | None = None
 
@@ -51,4 +54,19 @@ class Status:
             document[queue]["oldest_age_seconds"] = age
         document["dead_deliveries"] = dict(self.dead_deliveries)
         document["dead_deliveries_unknown"] = self.dead_deliveries_unknown
+        if self.jobs is not None:
+            document["jobs"] = _jobs_document(self.jobs)
         return document
+
+
+def _jobs_document(counts: JobCounts) -> dict[str, Any]:
+    queues = {
+        each.queue: {
+            "queued": each.queued,
+            "running": each.running,
+            "oldest_due_age_seconds": each.oldest_due_age_seconds,
+        }
+        for each in counts.queues
+    }
+    ended = {"failed": counts.failed, "cancelled": counts.cancelled, "interrupted": counts.interrupted}
+    return {"queues": queues, **ended}

@@ -9,10 +9,10 @@ from types import ModuleType, TracebackType
 from typing import Any, Final
 
 from relay.app import App
-from relay.composition.own_package import check_own_packages
-from relay.composition.suggestion import did_you_mean
+from relay.composition.own_package import OWN_PACKAGES, check_own_packages
 from uow.errors import FixTheCodeError
 from uow.secret import describe_error, mask_secrets
+from uow.suggestion import did_you_mean
 
 _EXTRAS: Final = {
     "asyncpg": ("postgresql", "postgresql+asyncpg://"),
@@ -92,6 +92,11 @@ def _attribute(module: ModuleType, path: str) -> Any:
     found: Any = module
     for name in path.split("."):
         if not hasattr(found, name):
+            if module.__name__.partition(".")[0] in OWN_PACKAGES:
+                raise AppAttributeMissingError(
+                    f"{module.__name__!r} is a package of selfmanaged and holds no App; name the module of "
+                    "your application, which needs another name"
+                )
             apps = [key for key, value in vars(module).items() if isinstance(value, App)]
             others = apps or [key for key in dir(found) if not key.startswith("_")]
             raise AppAttributeMissingError(

@@ -8,6 +8,8 @@ from typing import Final, NoReturn
 
 import typer
 
+from jobs.errors import JobIdentityConflictError, JobOptionError
+from jobs.table import JobsNotMappedError
 from relay.admin.dead_queue import NoDeadQueueError
 from relay.admin.failed_message import FailedCursorError
 from relay.admin.failure_id import FailureIdError
@@ -17,6 +19,7 @@ from relay.cli.app_import import AppImportError, load_app
 from relay.cli.confirmation import NotConfirmedError
 from relay.cli.event_loop import run_to_its_end
 from relay.cli.exit_code import ExitCode
+from relay.cli.jobs_cursor import JobCursorError
 from relay.cli.screen import Screen
 from relay.composition.option_reading import OptionError
 from relay.composition.own_package import ForeignModuleError
@@ -40,11 +43,15 @@ _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (
     (TopologyError, ExitCode.TOPOLOGY_DIFFERS),
     (HealthPortError, ExitCode.PORT_TAKEN),
     (NothingToRunError, ExitCode.APP_NOT_LOADED),
+    (JobsNotMappedError, ExitCode.APP_NOT_LOADED),
     (UnknownConsumerError, ExitCode.NOT_FOUND),
     (NoDeadQueueError, ExitCode.NOT_FOUND),
     (FailureIdError, ExitCode.USAGE),
     (NotConfirmedError, ExitCode.USAGE),
     (FailedCursorError, ExitCode.USAGE),
+    (JobCursorError, ExitCode.USAGE),
+    (JobOptionError, ExitCode.USAGE),
+    (JobIdentityConflictError, ExitCode.IDENTITY_CONFLICT),
     (TextError, ExitCode.USAGE),
 )
 _BROKEN_PIPE: Final = 141

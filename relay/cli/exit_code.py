@@ -26,12 +26,20 @@ class ExitCode(IntEnum):
     TOPOLOGY_DIFFERS = 7
     """An exchange, queue or binding is missing or differs; `topology declare` creates it."""
     NOT_FOUND = 8
-    """There is no such failed message or consumer."""
+    """There is no such failed message, consumer or job (in that scope)."""
     INVALID_STATE = 9
-    """The message is not dead-lettered: replayed or discarded by someone, or completed."""
+    """The message is not dead-lettered any more, or the job's state does not allow what was asked for."""
     UNREADABLE = 10
     """The stored payload cannot be read by the registered contracts; repair comes before replay."""
     PARTLY_DONE = 11
     """Some of many were not done: see the summary; `--drain` ended with messages left."""
     PORT_TAKEN = 12
     """The health port cannot be listened on."""
+    IDENTITY_CONFLICT = 13
+    """The job's id was submitted before with another request; what asks for something else needs its own."""
+    NO_ATTEMPTS_LEFT = 14
+    """All attempts of the job are used up; submit it under another id."""
+    NOT_SUCCEEDED = 15
+    """`jobs watch`: the job failed, was cancelled or was interrupted."""
+    TIMED_OUT = 16
+    """`jobs watch --timeout`: the job has not ended yet; it goes on."""

@@ -6,9 +6,8 @@ import typer
 
 from relay.admin.failed_message import FailedFilter
 from relay.admin.failure_id import FailureKind
-from relay.cli.argument import parse_moment
+from relay.cli.argument import MOMENTS, parse_moment
 
-_MOMENT = "2026-01-31, 2026-01-31T10:00:00Z or an age such as 90m, 2h, 7d"
 KindOption = Annotated[
     FailureKind | None, typer.Option(help="Only failures of this side.", show_default=False)
 ]
@@ -25,7 +24,7 @@ ErrorCodeOption = Annotated[
     str | None, typer.Option(metavar="CODE", help="Only this error code.", show_default=False)
 ]
 SinceOption = Annotated[
-    str | None, typer.Option(metavar="MOMENT", help=f"Failed then or later: {_MOMENT}.", show_default=False)
+    str | None, typer.Option(metavar="MOMENT", help=f"Failed then or later: {MOMENTS}.", show_default=False)
 ]
 UntilOption = Annotated[
     str | None, typer.Option(metavar="MOMENT", help="Failed before then.", show_default=False)

@@ -1,55 +1,24 @@
 """`selfmanaged relay|consume|run`: processes that run until a signal."""
 
-import asyncio
-import contextlib
-import logging
-import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from relay.app import App
 from relay.cli.argument import AppArgument, examples
-from relay.cli.command import run_command
 from relay.cli.drain import drain as drain_outbox
 from relay.cli.exit_code import ExitCode
-from relay.cli.log import configure_logging
+from relay.cli.running import (
+    HealthHostOption,
+    HealthPortOption,
+    JsonLinesOption,
+    LogLevelOption,
+    job_handler_names,
+    run_process,
+    running,
+)
 from relay.cli.screen import Screen
-from relay.cli.stop_signal import stop_on_signal
 from relay.composition.process import RELAY_LIMIT
-from relay.health_server import HealthServer
-from relay.settings import LogLevel, read_settings
-
-_log: Final = logging.getLogger(__name__)
-
-
-HealthPortOption = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=65535,
-        metavar="PORT",
-        help="Answer /livez and /readyz over HTTP on this port; 0 takes a free one.",
-        show_default=False,
-    ),
-]
-HealthHostOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS", help="Where the health port listens. Default: everywhere.", show_default=False
-    ),
-]
-LogLevelOption = Annotated[
-    LogLevel | None,
-    typer.Option(
-        metavar="LEVEL",
-        help="debug, info, warning or error. Default: SELFMANAGED_LOG_LEVEL, or info.",
-        show_default=False,
-        case_sensitive=False,
-    ),
-]
-JsonLinesOption = Annotated[bool, typer.Option("--json", help="Log as JSON lines on stderr.")]
 
 
 def relay(
@@ -80,13 +49,13 @@ def relay(
         raise typer.BadParameter("--drain-timeout goes with --drain")
 
     async def work(loaded: App, screen: Screen) -> ExitCode:
-        async with _running(loaded, screen, "relay", health_port, health_host) as stop:
+        async with running(loaded, screen, _opening("relay", loaded), health_port, health_host) as stop:
             if drain:
                 return await drain_outbox(loaded, stop, screen, relays=relays, timeout_seconds=drain_timeout)
             await loaded.run_relay(stop, relays=relays)
             return ExitCode.DONE
 
-    _run(app, work, log_level, json=json)
+    run_process(app, work, log_level, json=json)
 
 
 def consume(
@@ -113,11 +82,11 @@ def consume(
     """
 
     async def work(loaded: App, screen: Screen) -> ExitCode:
-        async with _running(loaded, screen, "consumers", health_port, health_host) as stop:
+        async with running(loaded, screen, _opening("consumers", loaded), health_port, health_host) as stop:
             await loaded.run_consumers(stop, only=only or None)
         return ExitCode.DONE
 
-    _run(app, work, log_level, json=json)
+    run_process(app, work, log_level, json=json)
 
 
 def run(
@@ -128,14 +97,21 @@ def run(
     log_level: LogLevelOption = None,
     json: JsonLinesOption = False,
 ) -> None:
-    """Relay and consumers in one process, until SIGINT or SIGTERM."""
+    """Relay, consumers and executor of jobs in one process, until SIGINT or SIGTERM.
+
+    What the App has of these; see `relay`, `consume` and `jobs`.
+    """
 
     async def work(loaded: App, screen: Screen) -> ExitCode:
-        async with _running(loaded, screen, "relay and consumers", health_port, health_host) as stop:
+        opening = _opening("relay and consumers", loaded)
+        if loaded.job_handlers:
+            opening = _opening("relay, consumers and executor", loaded)
+            opening += f", handlers of jobs {job_handler_names(loaded)}"
+        async with running(loaded, screen, opening, health_port, health_host) as stop:
             await loaded.run(stop)
         return ExitCode.DONE
 
-    _run(app, work, log_level, json=json)
+    run_process(app, work, log_level, json=json)
 
 
 def add_to(program: typer.Typer) -> None:
@@ -154,35 +130,6 @@ def add_to(program: typer.Typer) -> None:
     program.command("run", epilog=examples("selfmanaged run shop:app"))(run)
 
 
-def _run(
-    app: str, work: Callable[[App, Screen], Awaitable[ExitCode]], level: LogLevel | None, *, json: bool
-) -> None:
-    async def logged(loaded: App, screen: Screen) -> ExitCode:
-        chosen = level or read_settings().log_level
-        configure_logging(chosen.upper(), screen.error_console, json=json)
-        return await work(loaded, screen)
-
-    run_command(app, logged, json=json)
-
-
-@contextlib.asynccontextmanager
-async def _running(
-    app: App, screen: Screen, what: str, health_port: int | None, health_host: str | None
-) -> AsyncIterator[asyncio.Event]:
-    tell = _log.info if screen.json else screen.note
-
-    def on_first(number: signal.Signals) -> None:
-        app.health.stop()
-        tell(f"{number.name}: stopping gracefully; once more ends at once")
-
-    async with contextlib.AsyncExitStack() as stack:
-        if health_port is not None:
-            server = await stack.enter_async_context(
-                HealthServer(app.health, port=health_port, host=health_host)
-            )
-            tell(f"health on port {server.port}: /livez /readyz")
-        stop = stack.enter_context(stop_on_signal(on_first))
-        names = ", ".join(consumer.name for consumer in app.consumers) or "none"
-        tell(f"{what} of {app.database_display}, broker {app.broker_display}, consumers {names}")
-        yield stop
-        tell("stopped")
+def _opening(what: str, app: App) -> str:
+    names = ", ".join(consumer.name for consumer in app.consumers) or "none"
+    return f"{what} of {app.database_display}, broker {app.broker_display}, consumers {names}"

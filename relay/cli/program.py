@@ -5,14 +5,27 @@ from typing import Annotated
 
 import typer
 
-from relay.cli import dead, failed, failed_repair, process, schema, status, topology
+from relay.cli import (
+    dead,
+    failed,
+    failed_repair,
+    jobs,
+    jobs_change,
+    jobs_look,
+    jobs_submit,
+    jobs_watch,
+    process,
+    schema,
+    status,
+    topology,
+)
 from relay.cli.exit_code import ExitCode
 
 _EXIT_CODES = ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in ExitCode)
 
 program = typer.Typer(
     name="selfmanaged",
-    help="Run and look after the messaging of an application: outbox, relay, inbox, failed messages.",
+    help="Run and look after the messaging of an application: outbox, relay, inbox, failed messages, jobs.",
     epilog="\n\n".join(
         [
             "[bold]Examples[/]",
@@ -59,8 +72,11 @@ def _unwrap_help(group: typer.Typer) -> None:
 process.add_to(program)
 status.add_to(program)
 failed_repair.add_to(failed.commands)
+for _module in (jobs_look, jobs_submit, jobs_change, jobs_watch):
+    _module.add_to(jobs.commands)
 _unwrap_help(program)
 for _name, _group in {
+    "jobs": jobs.commands,
     "failed": failed.commands,
     "dead": dead.commands,
     "topology": topology.commands,

@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 import typer
 
+from jobs.answer import JobCounts
 from relay.admin.status import Status
 from relay.app import App
 from relay.cli.argument import AppArgument, JsonOption, examples
@@ -17,9 +18,9 @@ _STYLES: Final = {Readiness.READY: "green", Readiness.DEGRADED: "yellow", Readin
 
 
 def status(app: AppArgument, json: JsonOption = False) -> None:
-    """How many messages wait, are in hand, or were given up.
+    """How many messages and jobs wait, are in hand, or were given up.
 
-    Also what the broker's dead queues hold, when the broker can be asked.
+    Also what the broker's dead queues hold, when the broker can be asked. Jobs are those of all scopes.
     """
 
     async def work(loaded: App, screen: Screen) -> ExitCode:
@@ -75,12 +76,33 @@ def _show_status(status: Status, app: App, screen: Screen) -> None:
     screen.table(["Queue", "State", "Messages"], status.rows())
     for queue, age in status.oldest_age_seconds.items():
         if age is not None:
-            screen.line(f"oldest unfinished in {queue}: {age:.1f} s")
+            screen.line(f"oldest unfinished in {queue}: {_age(age)}")
     for consumer, count in sorted(status.dead_deliveries.items()):
         if count:
             screen.line(f"dead queue of {consumer}: {count} deliveries", style="yellow")
     if status.dead_deliveries_unknown:
         screen.note(f"dead queues unknown: {status.dead_deliveries_unknown}", style="yellow")
+    if status.jobs is not None:
+        _show_jobs(status.jobs, screen)
+
+
+def _show_jobs(counts: JobCounts, screen: Screen) -> None:
+    screen.line("")
+    screen.table(
+        ["Queue of jobs", "Queued", "Running", "Oldest due"],
+        [
+            (each.queue, each.queued, each.running, _age(each.oldest_due_age_seconds))
+            for each in counts.queues
+        ],
+    )
+    screen.line(
+        f"jobs that failed {counts.failed}, were cancelled {counts.cancelled}, "
+        f"were interrupted {counts.interrupted}"
+    )
+
+
+def _age(seconds: float | None) -> str | None:
+    return None if seconds is None else f"{seconds:.1f} s"
 
 
 def add_to(program: typer.Typer) -> None:

@@ -16,11 +16,12 @@ from sqlalchemy.exc import OperationalError
 from typer.testing import CliRunner
 
 from relay.cli import log as log_module
-from relay.cli.argument import parse_moment
+from relay.cli.argument import parse_instant, parse_moment
 from relay.cli.exit_code import ExitCode
 from relay.cli.log import configure_logging
 from relay.cli.program import program
 from relay.cli.screen import Screen
+from uow.ticks import UtcInstant
 
 Lines = Callable[[], list[str]]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -50,6 +51,17 @@ def test_other_text_is_no_moment(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="or an age such as 90m, 2h, 7d") as caught:
         parse_moment(text, option="--since")
     assert "--since" in caught.value.format_message()
+
+
+def test_an_instant_keeps_seven_decimal_places_and_is_no_age() -> None:
+    exact = parse_instant("2026-01-31T10:00:00.1234567Z", option="--at")
+    assert str(exact) == "2026-01-31T10:00:00.1234567Z"
+    assert str(parse_instant("2026-01-31T10:00:00.5+02:00", option="--at")) == "2026-01-31T08:00:00.5000000Z"
+    assert str(parse_instant("2026-01-31", option="--at")) == "2026-01-31T00:00:00.0000000Z"
+    with pytest.raises(typer.BadParameter, match="'2h' is no moment; expected 2026-01-31 or"):
+        parse_instant("2h", option="--at")
+    then = parse_instant("2h", option="--since", ages=True)
+    assert 7200 <= (UtcInstant.now().ticks - then.ticks) / 10_000_000 < 7205
 
 
 @pytest.mark.parametrize(("option", "value"), [("--contract-version", "0"), ("--consumer", "a\x00")])
@@ -159,6 +171,16 @@ def test_log_lines_hold_neither_statements_nor_parameters_nor_passwords(
         assert (entry["level"], entry["message"]) == ("error", "batch of redis://:***@host")
 
 
+def test_no_line_of_a_message_looks_like_an_entry_of_its_own_or_moves_the_cursor() -> None:
+    shown = io.StringIO()
+    with unconfigured_logging():
+        configure_logging("INFO", Console(file=shown, width=200), json=False)
+        logging.getLogger("jobs").warning("job %s", "a\n10:00:00 error    b\x1b[1A:key:")
+    first, second = shown.getvalue().splitlines()
+    assert first.endswith(" warning job a")
+    assert second == f"{' ' * 17}10:00:00 error    b\\x1b[1A:key:"
+
+
 def test_logging_that_the_application_has_configured_is_left_alone() -> None:
     own = logging.NullHandler()
     with unconfigured_logging() as root:
@@ -171,6 +193,13 @@ COMMANDS = [
     "relay",
     "consume",
     "run",
+    "jobs",
+    "jobs list",
+    "jobs show",
+    "jobs submit",
+    "jobs cancel",
+    "jobs retry",
+    "jobs watch",
     "status",
     "check",
     "failed list",
@@ -205,7 +234,7 @@ def test_no_command_is_missing_from_this_list() -> None:
         if group is not None
         for command in group.registered_commands
     ]
-    assert sorted(str(name) for name in known) == sorted(COMMANDS)
+    assert sorted(str(name).removesuffix(" MODULE:APP") for name in known) == sorted(COMMANDS)
 
 
 def test_a_misspelt_command_or_option_is_told_with_the_right_one() -> None:
