@@ -72,7 +72,9 @@ def _frames_of_the_call(frames: traceback.StackSummary, called_in: str) -> int:
 def _first_cause(error: BaseException) -> BaseException:
     """What an error of ours was raised from; any other error is its own."""
     cause = error
-    while isinstance(error, SelfManagedError) and cause.__cause__ is not None:
+    told: list[BaseException] = []  # `raise error from error` is a circle
+    while isinstance(error, SelfManagedError) and cause.__cause__ is not None and cause not in told:
+        told.append(cause)
         cause = single_cause(cause.__cause__)
     return cause
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Self, TypeVar
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
+from uow.explicit_causes import explicit_causes
 from uow.participant import Participant, Staged
 from uow.sql.fault import is_transient
 from uow.transaction import OwnedTransaction
@@ -140,11 +141,9 @@ class SelfManagedUnitOfWork:
 
 def _may_run_again(error: BaseException) -> bool:
     """Whether `error` is, or was explicitly raised from, a transient failure of the database."""
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in explicit_causes(error):
         if isinstance(cause, CommitOutcomeUnknownError):
             return False
         if isinstance(cause, DBAPIError):
             return is_transient(cause)
-        cause = cause.__cause__
     return False

@@ -1,11 +1,14 @@
 """Reading the arguments of a job."""
 
 import json
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
 from jobs.execution.errors import JobArgumentsError
+
+_PLACE: Final = re.compile(r" - at (`\$[^`]*`)\Z")
 
 
 def read_arguments(text: str) -> Any:
@@ -21,5 +24,8 @@ def read_arguments_as(kind: type[Any], text: str) -> Any:
     try:
         return msgspec.convert(read_arguments(text), kind)
     except msgspec.ValidationError as error:
-        place = str(error).partition(" - at ")[2] or "the whole"
-        raise JobArgumentsError(f"the arguments are no {kind.__qualname__}: see {place}") from None
+        place = _PLACE.search(str(error))
+        name = getattr(kind, "__qualname__", str(kind))
+        raise JobArgumentsError(
+            f"the arguments are no {name}: see {'the whole' if place is None else place[1]}"
+        ) from None

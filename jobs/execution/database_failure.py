@@ -6,6 +6,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from jobs.execution.failure import VERDICTS
+from uow.explicit_causes import explicit_causes
 from uow.sql.fault import is_transient
 
 
@@ -15,10 +16,7 @@ def is_database_lost(error: BaseException) -> bool:
     A connection that breaks elsewhere, such as in a call over HTTP, is the handler's own failure; and so is
     what the handler makes of an outage in a verdict of its own.
     """
-    cause: BaseException | None = error
-    seen: set[int] = set()
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
+    for cause in explicit_causes(error):
         if isinstance(cause, VERDICTS):
             return False
         if isinstance(cause, PoolTimeoutError):
@@ -28,7 +26,6 @@ def is_database_lost(error: BaseException) -> bool:
         # asyncpg leaves a refused connection as the OSError that it is.
         if isinstance(cause, OSError) and _came_through_sqlalchemy(cause.__traceback__):
             return True
-        cause = cause.__cause__
     return False
 
 

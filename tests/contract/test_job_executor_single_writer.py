@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from jobs import JobContext
-from tests.support.job_bench import Bench, Gate
-from tests.support.jobs import submission, submissions
+from tests.support.job_bench import Bench
+from tests.support.jobs import submissions
 from uow import SelfManagedUnitOfWork
 
 pytest_plugins = ("tests.support.jobs_fixture", "tests.support.job_bench_fixture")

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from jobs import (
@@ -32,6 +33,16 @@ QUICK: Final[dict[str, Any]] = {
 }
 NEVER: Final = 600.0
 """An interval that no test waits for."""
+
+
+class End(NamedTuple):
+    """How a job stands, and its attempts."""
+
+    state: str
+    code: str | None
+    detail: str | None
+    result: str | None
+    attempts: list[str]
 
 
 class Bench(Shop):
@@ -100,8 +111,11 @@ class Bench(Shop):
     async def over(self, timeout: float = 20.0) -> None:
         """Wait until no job is queued or running."""
 
+        job = self.jobs.tables.job
+        left = select(func.count()).select_from(job).where(job.c.state.in_(["queued", "running"]))
+
         async def nothing_left() -> bool:
-            return not (await self.jobs.step(self.jobs.store.counts)).queues
+            return await self.jobs.step(lambda connection: connection.execute(left).scalar_one()) == 0
 
         await eventually(nothing_left, timeout)
 
@@ -141,6 +155,23 @@ class Bench(Shop):
         """The state of a job and its error code."""
         job = await self.get(job_id)
         return job.state.value, job.error_code
+
+    async def ends(self) -> dict[str, End]:
+        """How all jobs stand, by their ids; read at once."""
+        rows = await self.jobs.rows()
+        attempts: dict[str, list[str]] = {row["job_id"]: [] for row in rows["jobs_job"]}
+        for row in rows["jobs_attempt"]:
+            attempts[row["job_id"]].append(row["state"])
+        return {
+            row["job_id"]: End(
+                row["state"],
+                row["error_code"],
+                row["error_detail"],
+                row["result_reference"],
+                attempts[row["job_id"]],
+            )
+            for row in rows["jobs_job"]
+        }
 
 
 class Gate:
