@@ -137,13 +137,13 @@ class AttemptRunner:
             raise  # the process or its event loop is ending, and nothing may be awaited any more
         except BaseException as error:  # noqa: BLE001 - recorded, counted and logged, `sys.exit()` too
             run.end()
-            cancelled_here = await _forget_cancellation() and isinstance(error, asyncio.CancelledError)
+            cancelled_here = await _forget_cancellation(run) and isinstance(error, asyncio.CancelledError)
             if cancelled_here and run.stop_reason is None:
                 run.context.mark_stopped(StopReason.SHUTDOWN)  # for a thread, which goes on
                 return interrupted(run)
             return self._raised(run, error)
         run.end()
-        await _forget_cancellation()
+        await _forget_cancellation(run)
         if run.handler.kind is HandlerKind.TRANSACTIONAL:
             return COMMITTED
         if run.stop_reason is StopReason.LEASE_LOST:
@@ -234,12 +234,15 @@ def _tell(run: AttemptRun, outcome: JobOutcome, ending: Ending) -> None:
     )
 
 
-async def _forget_cancellation() -> bool:
+async def _forget_cancellation(run: AttemptRun) -> bool:
     """Whether the handler was cancelled; that is over, and cancels nothing that is awaited from now on."""
     task = asyncio.current_task()
     was_cancelled = task is not None and task.cancelling() > 0
-    while task is not None and task.cancelling():
+    if (
+        was_cancelled or run.stop_reason is not None
+    ):  # a handler may have said that it was not, and not met it
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)  # one that the handler has not met yet is met here
+            await asyncio.sleep(0)
+    while task is not None and task.cancelling():
         task.uncancel()
     return was_cancelled

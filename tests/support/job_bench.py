@@ -164,11 +164,11 @@ class Bench(Shop):
             attempts[row["job_id"]].append(row["state"])
         return {
             row["job_id"]: End(
-                row["state"],
-                row["error_code"],
-                row["error_detail"],
-                row["result_reference"],
-                attempts[row["job_id"]],
+                state=row["state"],
+                code=row["error_code"],
+                detail=row["error_detail"],
+                result=row["result_reference"],
+                attempts=attempts[row["job_id"]],
             )
             for row in rows["jobs_job"]
         }
