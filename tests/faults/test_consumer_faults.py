@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest
 from sqlalchemy import Connection, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -15,7 +13,7 @@ from relay.broker import Broker
 from relay.consuming.host import ConsumerHost
 from relay.options import RelayOptions
 from tests.faults.consumer_program import OPTIONS
-from tests.support.brokers import RABBITMQ, BrokerGround, broker_ground, publish
+from tests.support.brokers import BrokerGround, publish
 from tests.support.consuming import (
     OrderPlaced,
     all_in_state,
@@ -25,34 +23,13 @@ from tests.support.consuming import (
     receipt_states,
     writing_consumer,
 )
-from tests.support.databases import create_tables, engine_for, temporary_database_url
+from tests.support.databases import engine_for
 from tests.support.process import kill, program, said
 from tests.support.proxy import TcpProxy
-from tests.support.relaying import QUICK, inbox, metadata
+from tests.support.relaying import QUICK, inbox
 from tests.support.waiting import eventually
 from uow.sql.clock import DatabaseClock
 from uow.sql.step import run_step
-
-
-@pytest.fixture
-async def url(tmp_path: Path) -> AsyncIterator[str]:
-    async with temporary_database_url("postgresql", tmp_path) as url:
-        async with engine_for(url) as engine:
-            await create_tables(engine, metadata)
-        yield url
-
-
-@pytest.fixture
-async def engine(url: str) -> AsyncIterator[AsyncEngine]:
-    async with engine_for(url) as engine:
-        yield engine
-
-
-@pytest.fixture
-async def rabbit(tmp_path: Path) -> AsyncIterator[BrokerGround]:
-    async with broker_ground(RABBITMQ, tmp_path) as ground:
-        await ground.declare()
-        yield ground
 
 
 async def at_once(event: OrderPlaced) -> None: ...

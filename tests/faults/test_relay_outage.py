@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from outbox.options import OutboxOptions
@@ -14,8 +12,8 @@ from relay.broker import Disposition, Subscription
 from relay.options import RelayOptions
 from relay.publishing.outlet import BrokerOutlet
 from relay.publishing.publisher import OutboxRelay
-from tests.support.brokers import RABBITMQ, BrokerGround, broker_ground
-from tests.support.databases import create_tables, engine_for, temporary_database_url
+from tests.support.brokers import BrokerGround
+from tests.support.databases import engine_for
 from tests.support.proxy import TcpProxy
 from tests.support.relaying import (
     QUICK,
@@ -24,7 +22,6 @@ from tests.support.relaying import (
     all_published,
     fill,
     make_relay,
-    metadata,
     outbox,
     outbox_rows,
     outbox_states,
@@ -34,27 +31,6 @@ from tests.support.waiting import eventually
 
 QUICK_LEASE = OutboxOptions(batch_size=20, lease_seconds=2)
 IMPATIENT = {"confirm_timeout_seconds": 0.5, "connect_timeout_seconds": 0.5, "close_timeout_seconds": 0.5}
-
-
-@pytest.fixture
-async def url(tmp_path: Path) -> AsyncIterator[str]:
-    async with temporary_database_url("postgresql", tmp_path) as url:
-        async with engine_for(url) as engine:
-            await create_tables(engine, metadata)
-        yield url
-
-
-@pytest.fixture
-async def engine(url: str) -> AsyncIterator[AsyncEngine]:
-    async with engine_for(url) as engine:
-        yield engine
-
-
-@pytest.fixture
-async def rabbit(tmp_path: Path) -> AsyncIterator[BrokerGround]:
-    async with broker_ground(RABBITMQ, tmp_path) as ground:
-        await ground.declare()
-        yield ground
 
 
 class Collector:

@@ -1,0 +1,58 @@
+"""Points of a transaction of jobs at which a process stands still, to be killed, or its connection is cut."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlalchemy import Connection, event
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+CLAIMED: Final = "claimed"
+"""Jobs have been claimed: that is committed, and nobody knows it yet."""
+ENDING: Final = "ending"
+"""Attempts have ended and their jobs are final or queued again: that is written, but not committed."""
+ENDED: Final = "ended"
+"""The same is committed, and nobody knows it yet."""
+
+_REACHED: Final = "tests.reached"
+
+
+def freeze(engine: AsyncEngine, point: str, *, tell: Callable[[], None]) -> None:
+    """At this point call `tell` and block the event loop for ever.
+
+    Leases are renewed on, since their thread has an engine of its own.
+    """
+
+    def stand_still() -> None:
+        tell()
+        time.sleep(3600)
+        raise AssertionError("not killed")
+
+    at_point(engine, point, stand_still)
+
+
+def at_point(engine: AsyncEngine, point: str, do: Callable[[], object]) -> None:
+    """Call `do` each time a transaction comes to this point."""
+
+    def look(connection: Connection, cursor: Any, statement: str, *rest: Any) -> None:
+        inserts = "INSERT INTO jobs_attempt" in statement
+        updates = "UPDATE" in statement and "jobs_attempt" in statement and not inserts
+        if inserts if point == CLAIMED else updates:
+            connection.info[_REACHED] = True
+
+    def before_commit(connection: Connection) -> None:
+        if point == ENDING and connection.info.pop(_REACHED, False):
+            do()
+
+    def forget(connection: Connection) -> None:
+        if not connection.invalidated:
+            connection.info.pop(_REACHED, None)
+
+    def after_commit(_connection: Any, record: Any) -> None:
+        if record.info.pop(_REACHED, False):
+            do()
+
+    event.listen(engine.sync_engine, "before_cursor_execute", look)
+    event.listen(engine.sync_engine, "commit", before_commit)
+    event.listen(engine.sync_engine, "rollback", forget)
+    event.listen(engine.sync_engine, "checkin", after_commit)
