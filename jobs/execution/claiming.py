@@ -7,17 +7,17 @@ from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from jobs.answer import StartReport
 from jobs.execution.argument_budget import ArgumentBudget
 from jobs.execution.claim import Claimer
 from jobs.execution.options import ExecutorOptions
-from jobs.execution.queue_shares import QueueShares
+from jobs.execution.queue_shares import QueueShare, QueueShares
 from jobs.execution.unknown_handlers import UnknownHandlers
 from jobs.snapshot import StartedJob
 from uow.loop.polling import AdaptivePolling
 from uow.loop.slots import Slots
 from uow.loop.step import loop_step
 from uow.loop.supervision import LoopHealth, StopRequest, unless_stopped
+from uow.sql.step import finish_despite_cancellation
 from uow.wake import Waiter, WakeSignal
 
 Start = Callable[[tuple[StartedJob, ...], float], None]
@@ -49,6 +49,7 @@ class Claiming:
         self._slots = Slots(options.concurrency)
         self._shares = QueueShares(options)
         self._budget = ArgumentBudget(options.argument_bytes)
+        self._reserved = 0
         self._held_back = False
         self._waiter: Waiter | None = None
         self._unknown = UnknownHandlers()
@@ -87,23 +88,25 @@ class Claiming:
         """How many due jobs were looked at."""
         looked_at = 0
         self._held_back = False
+        self._reserved = free
         try:
             for queues in self._shares.next_shares():
-                share = self._shares.share(queues, self._budget.limit(free))
+                share = self._shares.share(queues, self._budget.limit(self._reserved))
                 if self._stop.requested or share.limit < 1:
                     self._held_back = True
                     continue
-                claimed_at = time.monotonic()
-                report = await loop_step(self._engine, partial(self._claimer.claim, share=share))
-                free -= self._begin(report, claimed_at)
-                looked_at += report.looked_at
+                # What is claimed is begun, even when the claim is cancelled: then it is stopped as planned.
+                looked_at += await finish_despite_cancellation(self._claim_share(share))
         finally:
-            self._slots.give_back(free)
+            self._slots.give_back(self._reserved)
         return looked_at
 
-    def _begin(self, report: StartReport, claimed_at: float) -> int:
+    async def _claim_share(self, share: QueueShare) -> int:
+        claimed_at = time.monotonic()
+        report = await loop_step(self._engine, partial(self._claimer.claim, share=share))
         self._unknown.tell(report)
         self._budget.take(report.started)
         self._shares.began(job.queue for job in report.started)
+        self._reserved -= len(report.started)
         self._start(report.started, claimed_at)
-        return len(report.started)
+        return report.looked_at

@@ -160,6 +160,8 @@ class JobExecutor:
             run = AttemptRun(job, handler, self._runner.call.report)
             self._runs[job.reference] = run
             run.over.add_done_callback(partial(self._end, run))
+            if self._stop.requested:  # while it was being claimed: it does not begin any more
+                run.ask_to_stop(StopReason.SHUTDOWN)
             task = run.task = loop.create_task(self._runner.run(run), name=f"job {handler.name}")
             self._unrecorded.add(run)
             task.add_done_callback(partial(self._forget, run))
