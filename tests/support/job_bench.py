@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from jobs import (
     AttemptRecord,
+    AttemptReference,
     ExecutorOptions,
     JobExecutor,
     JobOptions,
@@ -129,6 +130,15 @@ class Bench(Shop):
         job = await eventually(there)
         assert job is not None
         return job
+
+    async def running(self) -> list[AttemptReference]:
+        """The attempts that run by what is stored."""
+        rows = (await self.jobs.rows())["jobs_attempt"]
+        return [
+            AttemptReference(row["scope_hash"], row["job_id"], row["ordinal"], row["token"])
+            for row in rows
+            if row["state"] == "running"
+        ]
 
     async def until_attempt_ended(self, job_id: str = "j", *, ordinal: int = 1) -> None:
         """Wait until this attempt has ended, whatever becomes of the job."""

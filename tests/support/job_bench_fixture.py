@@ -15,3 +15,10 @@ async def bench(database_kind: str, jobs_url: Callable[[str], str]) -> AsyncIter
         made = Bench(engine)
         await made.clear()
         yield made
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Executors that wait a twentieth of a second for a handler that was asked to end."""
+    for module in ("runner", "executor"):
+        monkeypatch.setattr(f"jobs.execution.{module}.PATIENCE_SECONDS", 0.05)

@@ -1,5 +1,6 @@
 """Running attempts are asked about soon enough, and short ones not at all."""
 
+import itertools
 from collections.abc import Callable, Collection
 from types import SimpleNamespace
 from typing import Any
@@ -71,7 +72,7 @@ async def test_whatever_is_asked_of_an_attempt_is_heard_within_the_time(
     run = Run(begun_at=time.now + phase)
     await watched(monkeypatch, time, {"a": run}, store)
     moments = [run.begun_at, *(moment for moment, references in store.asked if "a" in references)]
-    gaps = [after - before for before, after in zip(moments, moments[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(moments)]
     assert len(gaps) >= 4
     assert max(gaps) <= POLL_SECONDS + 1e-9
 
