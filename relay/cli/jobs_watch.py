@@ -51,7 +51,7 @@ def watch(
         try:
             with watching(screen) as show:
                 look = partial(loaded.jobs.find_record, scope, job_id)
-                job = await _followed(look, show, screen, interval=interval, deadline=deadline)
+                job = await follow(look, show, screen, interval=interval, deadline=deadline)
         except TimeoutError:
             screen.error(
                 ExitCode.TIMED_OUT,
@@ -64,7 +64,7 @@ def watch(
     run_command(app, work, json=json)
 
 
-async def _followed(
+async def follow(
     look: Callable[[], Awaitable[JobRecord | None]],
     show: Show,
     screen: Screen,

@@ -151,7 +151,10 @@ def as_rows(values: Mapping[str, object]) -> list[tuple[str, object]]:
 
 
 class _Console(Console):
-    """A console that leaves a reader who goes away to `run_command`."""
+    """A console that makes no picture of `:key:`, and leaves a reader who goes away to `run_command`."""
+
+    def __init__(self, stream: Any, *, width: int | None = None) -> None:
+        super().__init__(file=stream, width=width, emoji=False)
 
     def on_broken_pipe(self) -> None:
         """Raise what the write raised, instead of ending the process."""
@@ -159,6 +162,5 @@ class _Console(Console):
 
 
 def _console(stream: Any) -> Console:
-    # An id may hold `:key:`, which rich would make a picture.
-    console = _Console(file=stream, emoji=False)
-    return console if console.is_terminal else _Console(file=stream, width=_PIPE_WIDTH, emoji=False)
+    console = _Console(stream)
+    return console if console.is_terminal else _Console(stream, width=_PIPE_WIDTH)

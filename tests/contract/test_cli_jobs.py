@@ -188,7 +188,8 @@ def test_filters_narrow_the_list_and_an_empty_one_says_why(shop: JobShop) -> Non
 
 def test_a_table_shows_states_attempts_and_times_to_the_second(shop: JobShop) -> None:
     shop.submit("queued", "reports.quick", "--not-before", "2030-01-31T10:00:00.9Z")
-    shop.submit("failed", "reports.break", "--version", "2", "--max-attempts", "1")
+    once = ("--max-attempts", "1", "--not-before", "2020-01-31")
+    shop.submit("failed", "reports.break", "--version", "2", *once)
     shop.execute("failed")
     rows = [re.split(r"  +", row.strip()) for row in shop.jobs("list").out.splitlines()]
     assert rows[0] == ["Job id", "State", "Handler", "Queue", "Attempts", "Progress", "Due or ended", "Error"]
@@ -202,6 +203,7 @@ def test_a_table_shows_states_attempts_and_times_to_the_second(shop: JobShop) ->
     ]
     assert rows[1][:5] == ["failed", "failed", "reports.break v2", "default", "1 begun, 0 left"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", rows[1][5])
+    assert not rows[1][5].startswith("2020")
     assert rows[1][6] == "no_paper"
     assert re.fullmatch(r"[-0-9]{10}T[:0-9]{8}\.\d{7}Z", shop.job("failed")["completed"])
 
@@ -247,13 +249,14 @@ HOSTILE = [
 @pytest.mark.parametrize("job_id", HOSTILE)
 def test_hostile_ids_and_scopes_are_shown_harmlessly(shop: JobShop, job_id: str) -> None:
     scope = job_id
+    request = ("reports.quick", "--id", job_id, "--arguments", json.dumps([job_id], ensure_ascii=False))
     shown = [
         shop.jobs(*command, scope=scope)
         for command in (
-            ("submit", "reports.quick", "--id", job_id),
-            ("submit", "reports.quick", "--id", job_id),
+            ("submit", *request),
+            ("submit", *request),
             ("list",),
-            ("show", job_id),
+            ("show", job_id, "--arguments"),
             ("watch", job_id, "--timeout", "0"),
             ("cancel", job_id),
             ("cancel", job_id),
