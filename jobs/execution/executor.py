@@ -60,6 +60,7 @@ class JobExecutor:
         self._made_room = made_room or self._wake
         self._unrecorded: set[AttemptRun] = set()
         self._stop = StopRequest()
+        self._task: asyncio.Task[None] | None = None
         self._nothing_runs = StopRequest()
         self._runs: dict[AttemptReference, AttemptRun] = {}
         self._keeper: LeaseKeeper[AttemptReference] = LeaseKeeper(
@@ -96,6 +97,7 @@ class JobExecutor:
     async def run(self) -> None:
         """Execute until `stop`; then see it."""
         grace_seconds = self._options.stop_grace_seconds
+        self._task = asyncio.current_task()
         try:
             await run_with_grace(
                 self._run_loops(), self._stop, grace_seconds=grace_seconds, name="job executor"
@@ -160,11 +162,15 @@ class JobExecutor:
             run = AttemptRun(job, handler, self._runner.call.report)
             self._runs[job.reference] = run
             run.over.add_done_callback(partial(self._end, run))
-            if self._stop.requested:  # while it was being claimed: it does not begin any more
+            if self._is_ending:  # since it was being claimed: it does not begin any more
                 run.ask_to_stop(StopReason.SHUTDOWN)
             task = run.task = loop.create_task(self._runner.run(run), name=f"job {handler.name}")
             self._unrecorded.add(run)
             task.add_done_callback(partial(self._forget, run))
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._stop.requested or (self._task is not None and self._task.cancelling() > 0)
 
     def _end(self, run: AttemptRun, _over: asyncio.Future[None]) -> None:
         self._runs.pop(run.reference, None)
