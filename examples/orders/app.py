@@ -1,4 +1,4 @@
-"""The composition root: the one place where database, broker, contracts and consumers meet.
+"""The composition root: the one place where database, broker, contracts, consumers and jobs meet.
 
 Where it runs is decided by two variables, SELFMANAGED_DATABASE_URL and SELFMANAGED_BROKER_URL; without them
 it uses a SQLite file and no broker.
@@ -12,10 +12,12 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from examples.orders.billing import billing
 from examples.orders.events import contracts
+from examples.orders.invoicing import invoicing
 from examples.orders.measurement import METRICS_VARIABLE, write_measurements_to
 from examples.orders.shipping import shipping
 from examples.orders.tables import metadata
 from inbox import InboxOptions
+from jobs import JobOptions
 from relay import App, read_settings
 from uow import Backoff, prepare_sqlite
 
@@ -26,8 +28,9 @@ if METRICS_VARIABLE in os.environ:
 engine = create_async_engine(settings.database_url or "sqlite+aiosqlite:///orders.db")
 prepare_sqlite(engine)
 
-# Shorter than in production, so that a demo of a minute sees retries and the work of a killed process return:
-# its receipts when their lease is up, and on Redis its deliveries when the acknowledgement timeout is.
+# Shorter than in production, so that a demo of less than a minute sees retries and the work of a killed
+# process return: its receipts and jobs when their leases are up, and on Redis its deliveries when the
+# acknowledgement timeout is.
 options = replace(
     settings.options,
     inbox=InboxOptions(
@@ -37,6 +40,9 @@ options = replace(
         processing_timeout_seconds=5,
         busy_wait_limit_seconds=2,
     ),
+    jobs=JobOptions(lease_seconds=5),
+    executor=replace(settings.options.executor, concurrency=4, poll_interval_seconds=0.5),
+    relay=replace(settings.options.relay, poll_interval_seconds=0.5),
     broker=replace(settings.options.broker, acknowledgement_timeout_seconds=10),
 )
 app = App(
@@ -45,6 +51,7 @@ app = App(
     contracts=contracts,
     broker=settings.broker_url,
     consumers=[billing, shipping],
+    jobs=[invoicing],
     options=options,
     environment="development",
 )

@@ -1,10 +1,9 @@
-"""Billing: one invoice per order, and an event that says so, in the commit that completes the receipt."""
-
-import asyncio
+"""Billing: an invoice per order, an event that says so and a job that renders it, in the receipt's commit."""
 
 from sqlalchemy import insert, select
 
 from examples.orders.events import InvoiceIssued, OrderPlaced
+from examples.orders.invoicing import invoice_to_render
 from examples.orders.tables import invoice, tax_rate
 from inbox import Consumer, HandlerContext
 
@@ -22,7 +21,6 @@ async def issue_invoice(event: OrderPlaced, context: HandlerContext) -> None:
     )
     if rate is None:
         raise UnknownTaxRateError(f"no tax rate is known for {event.country}")
-    await asyncio.sleep(0.01)  # stands for the work of rendering the invoice
     tax_cents = (event.amount_cents * rate + 500) // 1000
     # A second invoice for this order would violate the primary key: it never comes to that.
     await context.session.execute(
@@ -33,3 +31,4 @@ async def issue_invoice(event: OrderPlaced, context: HandlerContext) -> None:
     context.enqueue(
         InvoiceIssued(order_number=event.order_number, net_cents=event.amount_cents, tax_cents=tax_cents)
     )
+    context.stage(invoice_to_render(event.order_number, net_cents=event.amount_cents, tax_cents=tax_cents))

@@ -5,8 +5,16 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
 
-from examples.orders.tables import customer_order, enclosed_invoice, invoice, metadata, parcel
+from examples.orders.tables import (
+    customer_order,
+    enclosed_invoice,
+    invoice,
+    invoice_document,
+    metadata,
+    parcel,
+)
 from inbox.table import inbox_table
+from jobs import AttemptState, JobState, job_tables
 from outbox.table import outbox_table
 from relay.admin.operation import operation_table
 
@@ -24,17 +32,22 @@ class Facts:
     parcel_cents: int
     enclosed: int
     enclosed_cents: int
+    documents: int
+    renderings: int
     stored: int
     published: int
     consumed: int
     in_hand: int
     dead_lettered: int
     replayed: int
+    jobs: int
+    jobs_succeeded: int
+    attempts: int
+    attempts_lost: int
 
-    @property
-    def settled(self) -> bool:
-        """Whether every order has its invoice, its parcel and the invoice in the parcel."""
-        return self.orders == self.invoices == self.parcels == self.enclosed
+    def settled(self, orders: int) -> bool:
+        """Whether so many orders have their invoice, its document, their parcel and the invoice in it."""
+        return orders == self.invoices == self.jobs_succeeded == self.parcels == self.enclosed
 
 
 def read_facts(connection: Connection) -> Facts:
@@ -45,6 +58,9 @@ def read_facts(connection: Connection) -> Facts:
     invoices, net_cents, tax_cents = _sums(connection, invoice, invoice.c.net_cents, invoice.c.tax_cents)
     parcels, parcel_cents = _sums(connection, parcel, parcel.c.value_cents)
     enclosed, enclosed_cents = _sums(connection, enclosed_invoice, enclosed_invoice.c.total_cents)
+    documents, renderings = _sums(connection, invoice_document, invoice_document.c.renderings)
+    jobs = _states(connection, job_tables(metadata).job)
+    attempts = _states(connection, job_tables(metadata).attempt)
     outbox_states = _states(connection, outbox)
     inbox_states = _states(connection, inbox)
     replays = select(func.count()).where(operation.c.kind == "replay", operation.c.result == "accepted")
@@ -58,13 +74,31 @@ def read_facts(connection: Connection) -> Facts:
         parcel_cents=parcel_cents,
         enclosed=enclosed,
         enclosed_cents=enclosed_cents,
+        documents=documents,
+        renderings=renderings,
         stored=sum(outbox_states.values()),
         published=outbox_states.get("published", 0),
         consumed=inbox_states.get("processed", 0),
         in_hand=inbox_states.get("processing", 0),
         dead_lettered=outbox_states.get("dead_lettered", 0) + inbox_states.get("dead_lettered", 0),
         replayed=int(connection.execute(replays).scalar_one()),
+        jobs=sum(jobs.values()),
+        jobs_succeeded=jobs.get(JobState.SUCCEEDED, 0),
+        attempts=sum(attempts.values()),
+        attempts_lost=attempts.get(AttemptState.INTERRUPTED, 0),
     )
+
+
+def jobs_of_executor(connection: Connection, *, pid: int) -> tuple[int, int]:
+    """How many jobs the executor of this process has ended, and how many it has in the middle of their work.
+
+    What a server is just committing for it is locked, and counts as neither.
+    """
+    attempt = job_tables(metadata).attempt
+    begun = select(attempt.c.ended_ticks).where(attempt.c.owner.contains(f":{pid}:"))
+    ends = connection.execute(begun.with_for_update(skip_locked=True)).scalars().all()
+    in_the_middle = ends.count(None)
+    return len(ends) - in_the_middle, in_the_middle
 
 
 def _sums(connection: Connection, table: Table, *columns: Any) -> list[int]:

@@ -50,10 +50,17 @@ class Program:
         process.kill()
         process.wait()
 
-    def stop(self, *, grace_seconds: float = 30) -> None:
-        """Ask it to end with SIGTERM. Raises ProgramFailedError unless it ends well within the grace time."""
+    def freeze(self) -> None:
+        """Let it do nothing more until `thaw`, so that what is seen of it stays so."""
+        self._running().send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._running().send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        """Ask it to end, with SIGTERM; then `wait` for that."""
         self._running().send_signal(signal.SIGTERM)
-        self.wait(timeout_seconds=grace_seconds)
 
     def wait(self, *, timeout_seconds: float = 60) -> None:
         """Wait for its end. Raises ProgramFailedError unless it ends well in time."""

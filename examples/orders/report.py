@@ -43,6 +43,26 @@ def show_report(console: Console, facts: Facts, outcomes: dict[str, int], dead_l
     console.print(table)
 
 
+def show_jobs(console: Console, facts: Facts) -> None:
+    """Print what became of the jobs."""
+    table = Table(title="What happened to the jobs")
+    table.add_column("jobs")
+    table.add_column("count", justify="right")
+    table.add_column("meaning", style="dim")
+    for name, count, meaning in (
+        ("staged", facts.jobs, "committed together with their invoices"),
+        ("succeeded", facts.jobs_succeeded, "committed together with their documents"),
+        ("attempts", facts.attempts, "begun by executors"),
+        (
+            "attempts lost",
+            facts.attempts_lost,
+            "in the hands of the killed executor, without a trace",
+        ),
+    ):
+        table.add_row(name, str(count), meaning)
+    console.print(table)
+
+
 def verify_sums(console: Console, facts: Facts, expected: Expected) -> bool:
     """Print each sum beside what it must be; whether all agree."""
     checks = (
@@ -50,6 +70,9 @@ def verify_sums(console: Console, facts: Facts, expected: Expected) -> bool:
         ("orders billed", facts.invoices, expected.orders),
         ("orders packed", facts.parcels, expected.orders),
         ("invoices enclosed", facts.enclosed, expected.orders),
+        ("invoices rendered", facts.documents, expected.orders),
+        ("renderings", facts.renderings, expected.orders),
+        ("jobs succeeded", facts.jobs_succeeded, expected.orders),
         ("events stored", facts.stored, 2 * expected.orders),
         ("events published", facts.published, 2 * expected.orders),
         ("events consumed", facts.consumed, 3 * expected.orders),

@@ -3,20 +3,24 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 from rich.markup import escape
 from sqlalchemy.schema import DropSchema
 
 from examples.orders.app import app, engine, settings
-from examples.orders.facts import Facts, read_facts
+from examples.orders.facts import Facts, jobs_of_executor, read_facts
 from examples.orders.measurement import count_outcomes
 from examples.orders.program import Program, ProgramFailedError, run_command
-from examples.orders.report import Expected, show_report, verify_sums
+from examples.orders.report import Expected, show_jobs, show_report, verify_sums
 from examples.orders.tables import metadata
 from uow.sql.step import run_step
+
+T = TypeVar("T")
 
 PATIENCE_SECONDS = 90
 APP = "examples.orders.app:app"
@@ -59,15 +63,20 @@ class Story:
             shipping = self._start("shipping", "-m", "relay", "consume", APP, "--only", "shipping")
             producer = self._start("place_orders", "-m", "examples.orders.place_orders", str(self._orders))
             billing = await self._kill_and_restart(billing)
-            await self._wait_for_poison(producer)
+            executor = await self._lose_an_executor()
             await self._operate()
+            await self._wait_for_all(producer)
             self._step("Stop")
-            for program in (relay, billing, shipping):
+            programs = (relay, billing, shipping, executor)
+            for program in programs:
                 program.stop()
+            for program in programs:
+                program.wait(timeout_seconds=30)
                 self._say(f"{program.name} stopped gracefully after SIGTERM")
         facts = await self._facts()
         self._step("Report")
         show_report(self._console, facts, count_outcomes(self._directory / "metrics"), dead_lettered=1)
+        show_jobs(self._console, facts)
         agrees = verify_sums(self._console, facts, self._expected)
         await self._clean_up(keep=not agrees)
         return agrees
@@ -77,7 +86,8 @@ class Story:
         self._say(f"database {app.database_display}")
         self._say(f"broker   {app.broker_display}")
         self._command("-m", "examples.orders.prepare")
-        self._command("-m", "relay", "topology", "declare", APP)
+        if settings.broker_url != "local:":
+            self._command("-m", "relay", "topology", "declare", APP)
         self._step("Start: one producer, a relay and two consumers, each a process of its own")
 
     async def _kill_and_restart(self, billing: Program) -> Program:
@@ -91,18 +101,35 @@ class Story:
         self._say("Its receipts are leased for 3 s; the new process takes them over when that is up")
         return self._start("billing", "-m", "relay", "consume", APP, "--only", "billing")
 
-    async def _wait_for_poison(self, producer: Program) -> None:
-        producer.wait(timeout_seconds=PATIENCE_SECONDS)
-        self._say(producer.tail(1))
-        rest = self._expected.orders - 1
-        await self._wait(
-            "all orders but one",
-            lambda f: f.dead_lettered == 1 and f.invoices == f.enclosed == rest and f.parcels == rest + 1,
+    async def _lose_an_executor(self) -> Program:
+        facts = await self._facts()
+        self._step(f"{facts.jobs} invoices wait to be rendered, as jobs: start two executors")
+        killed, survivor = (
+            self._start(f"executor-{number}", "-m", "relay", "jobs", APP) for number in (1, 2)
         )
-        self._say(f"{rest} orders are billed, packed and enclosed; one could not be billed")
+        done, in_hand = await self._freeze_at_work(killed)
+        killed.kill()
+        self._running.remove(killed)
+        self._step(f"Kill {killed.name} (SIGKILL): jobs done {done}, in its hands {in_hand}")
+        self._say(f"What was in its hands is leased for 5 s; then {survivor.name} begins new attempts")
+        return survivor
+
+    async def _freeze_at_work(self, executor: Program) -> tuple[int, int]:
+        """Freeze the process in the middle of its work; how many jobs it has done and has in its hands."""
+
+        async def look() -> tuple[int, int]:
+            return await run_step(_READING, partial(jobs_of_executor, pid=executor.pid))
+
+        while True:
+            await self._until(f"work of {executor.name}", look, all)
+            executor.freeze()  # what is seen now stays so
+            if all(seen := await look()):
+                return seen
+            executor.thaw()
 
     async def _operate(self) -> None:
-        self._step("One message is dead-lettered: look, repair, replay")
+        await self._wait("a message that cannot be handled", lambda f: f.dead_lettered == 1)
+        self._step("One message is dead-lettered, the others go on: look, repair, replay")
         self._command("-m", "relay", "failed", "list", APP, show=True)
         failed = await app.failed.list()  # the same in Python
         self._say(
@@ -110,18 +137,26 @@ class Story:
         )
         self._command("-m", "examples.orders.enter_tax_rate", "AQ", "0")
         self._command("-m", "relay", "failed", "replay", APP, failed.messages[0].failure_id, show=True)
-        await self._wait("the last order", lambda f: f.settled)
-        self._say("The last order is billed, and its invoice is in the parcel")
+
+    async def _wait_for_all(self, producer: Program) -> None:
+        self._step("Wait for the rest")
+        producer.wait(timeout_seconds=PATIENCE_SECONDS)
+        self._say(producer.tail(1))
+        facts = await self._wait("all orders", lambda f: f.settled(self._expected.orders))
+        self._say(f"{facts.invoices} orders are billed, rendered, packed and enclosed, the poisoned one too")
 
     async def _wait(self, what: str, reached: Callable[[Facts], bool]) -> Facts:
+        return await self._until(what, self._facts, reached)
+
+    async def _until(self, what: str, look: Callable[[], Awaitable[T]], reached: Callable[[T], bool]) -> T:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not reached(facts := await self._facts()):
+        while not reached(seen := await look()):
             for program in self._running:
                 program.check_alive()
             if time.monotonic() > deadline:
-                raise ProgramFailedError(f"{what} did not come in {PATIENCE_SECONDS} s; at last: {facts}")
+                raise ProgramFailedError(f"{what} did not come in {PATIENCE_SECONDS} s; at last: {seen}")
             await asyncio.sleep(0.05)
-        return facts
+        return seen
 
     async def _facts(self) -> Facts:
         return await run_step(_READING, read_facts)

@@ -43,6 +43,14 @@ parcel = Table(
     Column("value_cents", BigInteger, nullable=False),
     mysql_charset="utf8mb4",
 )
+invoice_document = Table(
+    "invoice_document",
+    metadata,
+    Column("order_number", String(20), primary_key=True),
+    Column("text", String(200), nullable=False),
+    Column("renderings", Integer, nullable=False),  # how often: more than once would be a defect
+    mysql_charset="utf8mb4",
+)
 enclosed_invoice = Table(
     "enclosed_invoice",
     metadata,

@@ -7,6 +7,6 @@ import pytest
 from tests.house.orders_demo import check_story, run_demo
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_the_demo_ends_with_agreeing_sums_on_sqlite_without_a_broker(tmp_path: Path) -> None:
     check_story(run_demo(tmp_path))

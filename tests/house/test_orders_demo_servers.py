@@ -10,7 +10,7 @@ from tests.support.databases import temporary_database_url
 from tests.support.services import RABBITMQ
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 async def test_the_demo_ends_with_agreeing_sums_on_servers(kind: str, tmp_path: Path) -> None:
     broker = RABBITMQ.require()
