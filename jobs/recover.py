@@ -25,7 +25,11 @@ _LIMIT: Final = "expired_limit"
 
 
 def recover_expired(
-    connection: Connection, ground: Ground, limit: int, requeue: Callable[[ExpiredAttempt], bool]
+    connection: Connection,
+    ground: Ground,
+    limit: int,
+    requeue: Callable[[ExpiredAttempt], bool],
+    delay_seconds: Callable[[ExpiredAttempt], float],
 ) -> list[Recovered]:
     """See JobStore.recover_expired."""
     expired = ground.built(_lock_expired, database_of(connection))
@@ -36,6 +40,7 @@ def recover_expired(
             error_code=LEASE_EXPIRED,
             error_detail="its executor died, or did not renew the lease, before the attempt had ended",
             requeue=requeue(attempt),
+            delay_seconds=delay_seconds(attempt),
         )
         for attempt in attempts
     ]

@@ -40,6 +40,10 @@ def _always(attempt: ExpiredAttempt) -> bool:
     return True
 
 
+def _at_once(attempt: ExpiredAttempt) -> float:
+    return 0.0
+
+
 class JobStore(ScopedJobs):
     """The verbs on stored jobs. Each takes an open connection and leaves its transaction to the caller.
 
@@ -208,14 +212,16 @@ class JobStore(ScopedJobs):
         *,
         limit: int = 100,
         requeue: Callable[[ExpiredAttempt], bool] = _always,
+        delay_seconds: Callable[[ExpiredAttempt], float] = _at_once,
     ) -> Sequence[Recovered]:
         """Recover up to `limit` (1 to 1000) attempts whose lease has expired, the longest expired first.
 
-        `requeue` says for each whether its handler may run again; these attempts count. Call it again while
-        it returns `limit`. Attempts that someone has locked at this moment are left for the next time, and
-        so are those whose row is gone: ATTEMPT_MISSING is told, once in each lease.
+        `requeue` says for each whether its handler may run again, and `delay_seconds` when; these attempts
+        count. Call it again while it returns `limit`. Attempts that someone has locked at this moment are
+        left for the next time, and so are those whose row is gone: ATTEMPT_MISSING is told, once in each
+        lease.
         """
-        return recover_expired(connection, self._ground, checked_limit(limit), requeue)
+        return recover_expired(connection, self._ground, checked_limit(limit), requeue, delay_seconds)
 
     def find_attempt_state(self, connection: Connection, reference: AttemptReference) -> AttemptState | None:
         """How an attempt stands, by its own row; None when there is none with this token.

@@ -1,6 +1,7 @@
 """Recovering the jobs of executors that have died."""
 
 import logging
+import random
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,6 +16,8 @@ from uow.telemetry import JobOutcome, record_job
 
 _PAGE: Final = 100
 _LONGEST_PAUSE_SECONDS: Final = 30.0
+_LONGEST_DELAY_SECONDS: Final = 900.0
+_DOUBLINGS: Final = 10
 
 _log: Final = logging.getLogger(__name__)
 
@@ -22,8 +25,10 @@ _log: Final = logging.getLogger(__name__)
 class Recovery:
     """Ends attempts whose lease has expired, at the start and then twice in each lease, page by page.
 
-    A job runs again where its handler allows that and attempts are left. Attempts of handlers that are not
-    here are left to executors that have them. Any number of executors recover side by side.
+    A job runs again where its handler allows that and attempts are left: at once after its first attempt,
+    later at a moment drawn from one lease, then two, four and so on, so that the jobs that one process had in
+    hand do not meet again: one of them may be what ends it. Attempts of handlers that are not here are left
+    to executors that have them. Any number of executors recover side by side.
     """
 
     def __init__(
@@ -54,7 +59,10 @@ class Recovery:
         recovered = await loop_step(
             self._engine,
             lambda connection: self._store.recover_expired(
-                connection, limit=_PAGE, requeue=self._may_run_again
+                connection,
+                limit=_PAGE,
+                requeue=self._may_run_again,
+                delay_seconds=self._delay_seconds,
             ),
         )
         for each in recovered:
@@ -64,6 +72,13 @@ class Recovery:
     def _may_run_again(self, attempt: ExpiredAttempt) -> bool:
         handler = self._handlers.get((attempt.handler, attempt.handler_version))
         return handler is not None and handler.requeue_interrupted
+
+    def _delay_seconds(self, attempt: ExpiredAttempt) -> float:
+        lost_before = attempt.reference.ordinal - 1
+        if lost_before < 1:
+            return 0.0
+        within = self._store.ground.options.lease_seconds * 2.0 ** min(lost_before - 1, _DOUBLINGS)
+        return random.random() * min(within, _LONGEST_DELAY_SECONDS)  # noqa: S311 - spreads the attempts
 
 
 def _tell(recovered: Recovered) -> None:
