@@ -53,6 +53,17 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_the_tests_that_a_page_names_are_there() -> None:
+    there = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    named = {
+        name
+        for page in (ROOT / "docs").glob("*.md")
+        for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert named <= there
+
+
 def test_no_source_line_carries_a_ticket_or_a_reminder() -> None:
     reminder = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XXX|HACK)\b")
     found = [
