@@ -1,4 +1,4 @@
-"""An executor that is cancelled, or whose event loop ends, gives back what it has and leaves nothing behind."""
+"""An executor that is cancelled, or whose event loop ends, gives back what it has and leaves nothing."""
 
 import asyncio
 import contextlib

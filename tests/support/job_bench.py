@@ -131,6 +131,12 @@ class Bench(Shop):
         assert job is not None
         return job
 
+    async def all_put_off(self, count: int) -> bool:
+        """Whether so many jobs are queued for later than they were submitted for."""
+        rows = (await self.jobs.rows())["jobs_job"]
+        later = [row for row in rows if row["next_run_ticks"].ticks > row["created_ticks"].ticks]
+        return len([row for row in later if row["state"] == "queued"]) == count
+
     async def running(self) -> list[AttemptReference]:
         """The attempts that run by what is stored."""
         rows = (await self.jobs.rows())["jobs_attempt"]

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from tests.support.databases import engine_for
-from tests.support.job_bench import Bench
+from tests.support.job_bench import NEVER, Bench
 
 
 @pytest.fixture
@@ -22,3 +22,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Executors that wait a twentieth of a second for a handler that was asked to end."""
     for module in ("runner", "executor"):
         monkeypatch.setattr(f"jobs.execution.{module}.PATIENCE_SECONDS", 0.05)
+
+
+@pytest.fixture
+def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Idle executors wait until they are woken."""
+    monkeypatch.setattr("uow.loop.polling._SHORTEST_SECONDS", NEVER)
