@@ -1,9 +1,8 @@
 """The composition root: everything of one application put together by plain constructor calls."""
 
 import asyncio
-import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import MetaData
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
@@ -12,7 +11,8 @@ from inbox.handlers import Consumer
 from jobs.client import Jobs
 from jobs.execution.handler import JobHandler
 from jobs.execution.registry import JobRegistry, handlers_of
-from jobs.table import job_tables
+from jobs.schedule.client import Schedules
+from jobs.schedule.release_gate import release_problems
 from outbox.failure import OutboxCounts
 from relay.admin.dead_queue import DeadQueues
 from relay.admin.failed import FailedMessages
@@ -28,18 +28,22 @@ from relay.composition.own_package import check_own_packages
 from relay.composition.parts import checked_parts
 from relay.composition.process import Process
 from relay.composition.service import run_components
+from relay.composition.topology_gate import TopologyGate
 from relay.health import Health, Probe, Readiness
 from relay.local_broker import LOCAL_URL
 from relay.schema import SchemaDifference
 from uow.contracts import Contracts
-from uow.secret import describe_error
+from uow.sql.durability import durability_faults
 from uow.sql.step import run_step
 from uow.unit import SelfManagedUnitOfWork
+
+if TYPE_CHECKING:
+    from jobs.schedule.module import ScheduleModule
+    from jobs.schedule.override import ScheduleOverrides
 
 __all__ = ["App", "AppConfigurationError", "DatabaseUnavailableError", "Environment", "NothingToRunError"]
 
 Environment = Literal["development", "production"]
-_log: Final = logging.getLogger(__name__)
 
 
 class App:
@@ -49,7 +53,8 @@ class App:
     metadata: the MetaData to which `add_messaging_tables` was applied. contracts: the registered events.
     broker: `local:` (events go to the inbox of the same database) or a kombu URL such as
     `amqp://user:password@host//`. consumers: those that this application hosts. jobs: the registries of its
-    handlers of jobs. options: AppOptions, or a mapping such as `{"outbox": {"batch_size": 100}}`.
+    handlers of jobs. schedules: the modules with its schedules; schedule_overrides: what this deployment
+    changes of them. options: AppOptions, or a mapping such as `{"outbox": {"batch_size": 100}}`.
     environment: outside `development` transports that can lose messages are refused.
 
     Everything is checked at once and without I/O. Raises AppConfigurationError, whose `problems` name each
@@ -67,6 +72,8 @@ class App:
         broker: str = LOCAL_URL,
         consumers: Sequence[Consumer] = (),
         jobs: Sequence[JobRegistry] = (),
+        schedules: Sequence["ScheduleModule"] = (),
+        schedule_overrides: Sequence["ScheduleOverrides"] = (),
         options: AppOptions | Mapping[str, Any] | None = None,
         environment: Environment = "production",
     ) -> None:
@@ -79,10 +86,13 @@ class App:
             broker=broker,
             consumers=consumers,
             jobs=jobs,
+            schedules=schedules,
+            schedule_overrides=schedule_overrides,
             options=options,
             environment=environment,
         )
         self._ground = ground_of(self._parts)
+        self._topology = TopologyGate(self._parts)
         self._database = DatabaseCheck(self._parts.engine, metadata)
         operations = OperationLog(operation_table(metadata))
         self.failed = FailedMessages(
@@ -120,10 +130,12 @@ class App:
     @property
     def jobs(self) -> Jobs:
         """Submitting, staging, looking at and controlling jobs. Raises JobsNotMappedError without tables."""
-        if self._ground.jobs is None:
-            job_tables(self.metadata)
-            raise AssertionError("unreachable")
-        return self._ground.jobs.client
+        return self._ground.job_client
+
+    @property
+    def schedules(self) -> Schedules:
+        """Looking at schedules and controlling them. Raises SchedulesNotMappedError without tables."""
+        return self._ground.schedule_client
 
     @property
     def job_handlers(self) -> tuple[JobHandler, ...]:
@@ -164,24 +176,36 @@ class App:
         await self._run(Process(self._ground, relays=0, consumers=True, only=only), stop)
 
     async def run_jobs(
-        self, stop: asyncio.Event | None = None, *, queues: Collection[str] | None = None
+        self,
+        stop: asyncio.Event | None = None,
+        *,
+        queues: Collection[str] | None = None,
+        schedules: bool = True,
     ) -> None:
         """Run due jobs until `stop` is set, of the queues of the options or of `queues`.
 
-        Needs no broker. Raises DatabaseUnavailableError, SchemaError or NothingToRunError.
+        With `schedules` it hosts the App's schedules, too, unless the option says otherwise. Needs no broker.
+        Raises DatabaseUnavailableError, SchemaError or NothingToRunError.
         """
-        await self._run(
-            Process(self._ground, relays=0, consumers=False, jobs=True, queues=queues), stop, broker=False
+        hosting = schedules and self.options.schedules.enabled
+        process = Process(
+            self._ground, relays=0, consumers=False, jobs=True, queues=queues, schedules=hosting
         )
+        await self._run(process, stop, broker=False)
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
-        """Relay, consumers and executor of jobs in one process, until `stop` is set; what it has of these.
+        """Relay, consumers, executor and host in one process, until `stop` is set; what it has of these.
 
         Raises as `run_relay` does.
         """
-        jobs = bool(self.job_handlers)
-        relays = 0 if jobs and not self.consumers and self._parts.broker is None else 1
-        process = Process(self._ground, relays=relays, consumers=bool(self.consumers), jobs=jobs)
+        jobs = bool(self.job_handlers or self._parts.schedules)
+        process = Process(
+            self._ground,
+            relays=0 if jobs and not self.consumers and self._parts.broker is None else 1,
+            consumers=bool(self.consumers),
+            jobs=jobs,
+            schedules=self.options.schedules.enabled,
+        )
         await self._run(process, stop)
 
     async def check_database(self) -> None:
@@ -197,16 +221,14 @@ class App:
 
         Raises BrokerUnavailableError.
         """
-        broker = self._parts.broker
-        return [] if broker is None else await broker.declare_topology(self._parts.bindings)
+        return await self._topology.declare()
 
     async def check_topology(self) -> list[TopologyPart]:
         """How everything stands on the broker, without changing it. Empty with `local:`.
 
         Raises BrokerUnavailableError.
         """
-        broker = self._parts.broker
-        return [] if broker is None else await broker.check_topology(self._parts.bindings)
+        return await self._topology.check()
 
     async def status(self) -> Status:
         """How much is stored and waiting. A broker that is away is told in the answer."""
@@ -221,6 +243,14 @@ class App:
         return Status(
             outbox=outbox, inbox=inbox, jobs=jobs, dead_deliveries=dead, dead_deliveries_unknown=unknown
         )
+
+    async def release_problems(self) -> list[str]:
+        """What speaks against releasing this App now, one sentence each: its database, and its schedules."""
+        faults = await run_step(self._parts.engine, durability_faults)
+        problems = [f"database: {fault}" for fault in faults]
+        if self._parts.schedules:
+            problems += release_problems(await self.schedules.report())
+        return problems
 
     async def outbox_counts(self) -> OutboxCounts:
         """How many events wait in each state."""
@@ -240,14 +270,14 @@ class App:
         if self._parts.broker is not None:
             probes += [
                 Probe(name="broker", look=self._parts.broker.check_connection, otherwise=Readiness.DEGRADED),
-                Probe(name="topology", look=self._require_topology, otherwise=Readiness.DEGRADED),
+                Probe(name="topology", look=self._topology.require, otherwise=Readiness.DEGRADED),
             ]
         return probes
 
     async def _run(self, process: Process, stop: asyncio.Event | None, *, broker: bool = True) -> None:
         await self.check_database()
         if broker:
-            await self._prepare_topology()
+            await self._topology.prepare()
         stopping = stop or asyncio.Event()
         probes = process.probes
         self.health.start(probes)
@@ -262,21 +292,3 @@ class App:
     async def _be_unready_after(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self.health.stop()
-
-    async def _prepare_topology(self) -> None:
-        if self.options.declare_topology:
-            await self.declare_topology()
-            return
-        try:
-            await self._require_topology()
-        except BrokerUnavailableError as error:
-            _log.warning("the topology was not checked: %s", describe_error(error))
-
-    async def _require_topology(self) -> None:
-        wrong = [part for part in await self.check_topology() if not part.stands]
-        if wrong:
-            listed = ", ".join(f"{part.kind} {part.name} ({part.status})" for part in wrong[:5])
-            raise TopologyError(
-                f"{len(wrong)} parts of the topology are missing or differ: {listed}; "
-                "`selfmanaged topology declare` creates what is missing"
-            )

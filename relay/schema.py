@@ -11,6 +11,8 @@ from sqlalchemy import Column, Connection, Dialect, Index, MetaData, Table, insp
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from inbox.table import InboxNotMappedError, add_inbox_table, inbox_table
+from jobs.schedule.cursor_table import add_cursor_table, cursor_table
+from jobs.schedule.table import add_schedule_tables, find_schedule_tables
 from jobs.table import JobsNotMappedError, add_job_tables, job_tables
 from outbox.table import OutboxNotMappedError, add_outbox_table, outbox_table
 from relay.admin.operation import add_operation_table, operation_table
@@ -61,12 +63,13 @@ def add_messaging_tables(
     outbox: bool = True,
     inbox: bool = True,
     jobs: bool = True,
+    schedules: bool = True,
 ) -> None:
-    """Add the tables of outbox, inbox, jobs, leases and operations to the application's MetaData.
+    """Add the tables of outbox, inbox, jobs, schedules, leases and operations to the application's MetaData.
 
     Call it once, where the application declares its own tables; calling it again changes nothing. `schema`
     is the database schema of our tables when it is not the MetaData's own. A part that is not used can be
-    left out; an App needs outbox and inbox.
+    left out; an App needs outbox and inbox, and schedules need jobs.
     """
     if outbox:
         add_outbox_table(metadata, schema=schema)
@@ -74,6 +77,9 @@ def add_messaging_tables(
         add_inbox_table(metadata, schema=schema)
     if jobs:
         add_job_tables(metadata, schema=schema)
+    if jobs and schedules:
+        add_schedule_tables(metadata, schema=schema)
+        add_cursor_table(metadata, schema=schema)
     add_lease_table(metadata, schema=schema)
     add_operation_table(metadata, schema=schema)
 
@@ -91,6 +97,9 @@ def messaging_tables(metadata: MetaData) -> tuple[Table, ...]:
     with contextlib.suppress(JobsNotMappedError):
         tables = job_tables(metadata)
         parts += [tables.job, tables.attempt]
+    if (schedules := find_schedule_tables(metadata)) is not None:
+        parts += [schedules.schedule, schedules.run, schedules.action, schedules.host]
+        parts.append(cursor_table(metadata))
     return (*parts, lease_table(metadata), operation_table(metadata))
 
 

@@ -13,6 +13,7 @@ from uow.suggestion import did_you_mean
 
 PREFIX: Final = "SELFMANAGED_"
 _SEPARATOR: Final = "__"
+_SCHEDULES: Final = f"{PREFIX}SCHEDULES{_SEPARATOR}"
 _PLAIN: Final = ("database_url", "broker_url", "environment", "operator", "log_level")
 
 
@@ -33,7 +34,9 @@ class Settings:
     moving from SQLite and `local:` to servers is two variables (SELFMANAGED_DATABASE_URL,
     SELFMANAGED_BROKER_URL). operator: who is recorded for operations on the command line. log_level: of the
     command line. options: from variables such as SELFMANAGED_OUTBOX__BATCH_SIZE=100, where the double
-    underscore stands between group and option.
+    underscore stands between group and option. schedules: overrides of schedules, from variables such as
+    SELFMANAGED_SCHEDULES__FILES_ORPHAN_CLEANUP__CRON="0 4 * * *", by what follows SELFMANAGED_SCHEDULES__:
+    for `ScheduleOverrides(source=..., variables=...)` of the App, where they are checked.
     """
 
     database_url: str | None = field(default=None, repr=False)
@@ -42,6 +45,7 @@ class Settings:
     operator: str | None = None
     log_level: LogLevel = LogLevel.INFO
     options: AppOptions = field(default_factory=AppOptions)
+    schedules: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
@@ -53,12 +57,16 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     variables = os.environ if environment is None else environment
     plain: dict[str, Any] = {}
     nested: dict[str, Any] = {}
+    schedules: dict[str, str] = {}
     problems: list[str] = []
     for variable, text in variables.items():
         if not variable.startswith(PREFIX) or not text:
             continue
         name = variable.removeprefix(PREFIX).lower()
-        if _SEPARATOR in name or name in AppOptions.__dataclass_fields__:
+        override = variable.removeprefix(_SCHEDULES) if variable.startswith(_SCHEDULES) else ""
+        if _SEPARATOR in override:  # with a schedule between; else it is an option of their hosts
+            schedules[override] = text
+        elif _SEPARATOR in name or name in AppOptions.__dataclass_fields__:
             _nest(nested, name.split(_SEPARATOR), text)
         elif name in _PLAIN:
             plain[name] = text
@@ -76,7 +84,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         problems += [f"{PREFIX}*: {problem}" for problem in error.problems]
     if problems:
         raise OptionError(problems)
-    return Settings(**plain)
+    return Settings(**plain, schedules=schedules)
 
 
 def operator_name(settings: Settings) -> str:

@@ -124,7 +124,14 @@ def retry_run(
         connection.execute(
             update(ground.tables.run)
             .where(columns.run_id == run_id)
-            .values(open_name=columns.name, outcome=None, ended_ticks=None, code=None, detail=None)
+            .values(
+                open_name=columns.name,
+                staged_ticks=ground.clock.now_ticks(),
+                outcome=None,
+                ended_ticks=None,
+                code=None,
+                detail=None,
+            )
         )
         detail = f"run {run_id}, slot {run.nominal}"
         record_actions(

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from jobs.schedule import cron_field
 from jobs.schedule.cron_dialect import read_cron
 from jobs.schedule.errors import CronError
-from jobs.schedule.wall_pattern import WallPattern
 from uow.ticks import UNIX_EPOCH_TICKS, UtcInstant
+
+if TYPE_CHECKING:
+    from jobs.schedule.wall_pattern import WallPattern
 
 _BEFORE_ALL: Final = datetime.fromisoformat("1969-12-31T23:59:59")
 _DAY: Final = timedelta(days=1)
@@ -26,9 +28,12 @@ class CronExpression:
 
     text: str
     follows_real_time: bool = field(init=False, compare=False)
-    _patterns: tuple[WallPattern, ...] = field(init=False, repr=False, compare=False)
+    _patterns: tuple["WallPattern", ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Only now: a process without cron expressions loads no library for them.
+        from jobs.schedule.wall_pattern import WallPattern  # noqa: PLC0415
+
         reading = read_cron(self.text)
         object.__setattr__(self, "text", reading.text)
         object.__setattr__(self, "follows_real_time", reading.follows_real_time)
@@ -56,6 +61,6 @@ class CronExpression:
         return min(found, default=None)
 
 
-def _day_field(pattern: WallPattern) -> str:
+def _day_field(pattern: "WallPattern") -> str:
     weekday = pattern.text.split()[5]
     return cron_field.DAY_OF_MONTH.name if weekday == "*" else cron_field.DAY_OF_WEEK.name

@@ -5,7 +5,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, Update, and_, case, func, null, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Select,
+    Update,
+    and_,
+    case,
+    func,
+    null,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy.sql.dml import Insert
 from sqlalchemy.types import BigInteger, TypeEngine
 
@@ -36,6 +48,7 @@ _STAGED_COLUMNS: Final[dict[str, TypeEngine[Any]]] = {
 }
 _ENDED_COLUMNS: Final[dict[str, TypeEngine[Any]]] = {
     "run_id": ExactUuid(),
+    "staged_ticks": BigInteger(),
     "outcome": ExactText(16),
     "ended_ticks": BigInteger(),
     "code": ExactText(CODE_UNITS),
@@ -48,7 +61,7 @@ _SUCCESS_COLUMNS: Final[dict[str, TypeEngine[Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One run of a schedule. nominal: its slot, or when it was asked for.
+    """One run of a schedule. nominal: its slot, or when it was asked for. staged: when its job was queued.
 
     attempt, started, ended: of the last attempt. outcome: None while its job has not ended, then the final
     state of the job, or `unknown` when that is gone. code, detail: why it did not succeed, or what the
@@ -128,12 +141,12 @@ def settle_runs(connection: Connection, ground: ScheduleGround, *, limit: int) -
         return 0
     given, change = ground.built(_end, database)
     ended = [
-        (run_id, state or UNKNOWN, None if at is None else at.ticks, code)
-        for run_id, _, state, at, code in rows
+        (run_id, staged.ticks, state or UNKNOWN, None if at is None else at.ticks, code)
+        for run_id, _, staged, state, at, code in rows
     ]
     connection.execute(change, given.parameters(ended))
     latest: dict[str, int] = {}
-    for _, name, state, at, _ in rows:
+    for _, name, _, state, at, _ in rows:
         if state == JobState.SUCCEEDED.value and at is not None:
             latest[name] = max(latest.get(name, 0), at.ticks)
     if latest:
@@ -189,12 +202,15 @@ def _ended_jobs(ground: ScheduleGround, database: Database, _: None) -> Select[*
     run, job = ground.tables.run, ground.jobs.ground.job
     its_job = and_(job.c.scope_hash == SCOPE_HASH, job.c.job_id == run.c.job_id)
     ended: Select[*tuple[Any, ...]] = select(
-        run.c.run_id, run.c.name, job.c.state, job.c.completed_ticks, job.c.error_code
+        run.c.run_id,
+        run.c.name,
+        run.c.staged_ticks,
+        job.c.state,
+        job.c.completed_ticks,
+        job.c.error_code,
     ).select_from(run.outerjoin(job, its_job))
-    return (
-        read_by(ended, run, RUN_OPEN_INDEX)
-        .where(run.c.open_name.is_not(None), or_(job.c.job_id.is_(None), job.c.completed_ticks.is_not(None)))
-        .with_for_update(of=run, skip_locked=database.skip_locked)
+    return read_by(ended, run, RUN_OPEN_INDEX).where(
+        run.c.open_name.is_not(None), or_(job.c.job_id.is_(None), job.c.completed_ticks.is_not(None))
     )
 
 
@@ -208,7 +224,13 @@ def _end(ground: ScheduleGround, database: Database, _: None) -> tuple[Given, Up
         "code": case((given.c["outcome"] == JobState.SUCCEEDED.value, run.c.code), else_=code),
         "open_name": null(),
     }
-    return given, change_given(given, run, run.c.run_id == given.c["run_id"], values)
+    # One that is retried meanwhile has another moment of staging, and stays open.
+    as_seen = and_(
+        run.c.run_id == given.c["run_id"],
+        type_coerce(run.c.staged_ticks, BigInteger()) == given.c["staged_ticks"],
+        run.c.open_name.is_not(None),
+    )
+    return given, change_given(given, run, as_seen, values)
 
 
 def _tell_success(ground: ScheduleGround, database: Database, _: None) -> tuple[Given, Update]:

@@ -9,6 +9,8 @@ from typing import Final, NoReturn
 import typer
 
 from jobs.errors import JobIdentityConflictError, JobOptionError
+from jobs.schedule.errors import UnknownScheduleError
+from jobs.schedule.table import SchedulesNotMappedError
 from jobs.table import JobsNotMappedError
 from relay.admin.dead_queue import NoDeadQueueError
 from relay.admin.failed_message import FailedCursorError
@@ -44,6 +46,8 @@ _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (
     (HealthPortError, ExitCode.PORT_TAKEN),
     (NothingToRunError, ExitCode.APP_NOT_LOADED),
     (JobsNotMappedError, ExitCode.APP_NOT_LOADED),
+    (SchedulesNotMappedError, ExitCode.APP_NOT_LOADED),
+    (UnknownScheduleError, ExitCode.NOT_FOUND),
     (UnknownConsumerError, ExitCode.NOT_FOUND),
     (NoDeadQueueError, ExitCode.NOT_FOUND),
     (FailureIdError, ExitCode.USAGE),

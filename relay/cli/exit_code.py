@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
     TOPOLOGY_DIFFERS = 7
     """An exchange, queue or binding is missing or differs; `topology declare` creates it."""
     NOT_FOUND = 8
-    """There is no such failed message, consumer or job (in that scope)."""
+    """There is no such failed message, consumer, schedule or job (in that scope)."""
     INVALID_STATE = 9
     """The message is not dead-lettered any more, or the job's state does not allow what was asked for."""
     UNREADABLE = 10
@@ -43,3 +43,5 @@ class ExitCode(IntEnum):
     """`jobs watch`: the job failed, was cancelled or was interrupted."""
     TIMED_OUT = 16
     """`jobs watch --timeout`: the job has not ended yet; it goes on."""
+    NOT_FIT = 17
+    """`schedules report`, `check --release`: something does not fit; each reason is a line."""

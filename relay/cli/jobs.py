@@ -52,12 +52,15 @@ def execute(
             show_default=False,
         ),
     ] = None,
+    no_schedules: Annotated[
+        bool, typer.Option("--no-schedules", help="Run jobs, but fire no slots of schedules.")
+    ] = False,
     health_port: HealthPortOption = None,
     health_host: HealthHostOption = None,
     log_level: LogLevelOption = None,
     json: JsonLinesOption = False,
 ) -> None:
-    """Run the handlers of due jobs, until SIGINT or SIGTERM.
+    """Run the handlers of due jobs and host the App's schedules, until SIGINT or SIGTERM.
 
     Any number of processes share the work. The first signal ends gracefully: no job is begun any more, and
     running handlers get the grace period; jobs that are interrupted then are queued again without using up
@@ -70,7 +73,7 @@ def execute(
             f"executor of {loaded.database_display}, queues {served}, handlers {job_handler_names(loaded)}"
         )
         async with running(loaded, screen, opening, health_port, health_host) as stop:
-            await loaded.run_jobs(stop, queues=queues or None)
+            await loaded.run_jobs(stop, queues=queues or None, schedules=not no_schedules)
         return ExitCode.DONE
 
     run_process(app, work, log_level, json=json)

@@ -15,6 +15,7 @@ from relay.cli import (
     jobs_submit,
     jobs_watch,
     process,
+    schedules,
     schema,
     status,
     topology,
@@ -77,6 +78,7 @@ for _module in (jobs_look, jobs_submit, jobs_change, jobs_watch):
 _unwrap_help(program)
 for _name, _group in {
     "jobs": jobs.commands,
+    "schedules": schedules.commands,
     "failed": failed.commands,
     "dead": dead.commands,
     "topology": topology.commands,

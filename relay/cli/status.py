@@ -34,18 +34,24 @@ def status(app: AppArgument, json: JsonOption = False) -> None:
 def check(
     app: AppArgument,
     strict: Annotated[bool, typer.Option("--strict", help="A degraded App is not good enough.")] = False,
+    release: Annotated[
+        bool, typer.Option("--release", help="Also whether database and schedules are fit for a release.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Readiness, as `/readyz` gives it: database, tables, broker and topology.
 
     Exit code 0 when ready or degraded (the broker is away: what is written stays durable), 4 when the
     database is away, 5 when our tables are missing. With --strict also 6 when the broker is away and 7
-    when its topology is incomplete.
+    when its topology is incomplete. With --release also 17, and a line for each reason: the database may
+    lose commits, a critical schedule is disabled, has no slot to come or has not succeeded in time, a
+    declaration does not agree with what is stored, or no host is alive.
     """
 
     async def work(loaded: App, screen: Screen) -> ExitCode:
         report = await loaded.health.report()
-        screen.document(report_as_json(report))
+        unfit = await loaded.release_problems() if release and report.is_ready else []
+        screen.document(report_as_json(report) | ({"release_problems": unfit} if release else {}))
         told: dict[str, str] = {}
         for each in report.checks:
             first = told.setdefault(each.detail, each.name)
@@ -57,7 +63,9 @@ def check(
         for name, code in _CODES_WHEN_FAILING:
             if name in failing and (strict or not report.is_ready):
                 return code
-        return ExitCode.DONE
+        for problem in unfit:
+            screen.line(f"not fit: {problem}", style="red")
+        return ExitCode.NOT_FIT if unfit else ExitCode.DONE
 
     run_command(app, work, json=json)
 

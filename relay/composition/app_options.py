@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from inbox.options import InboxOptions
 from jobs.execution.options import ExecutorOptions
 from jobs.options import JobOptions
+from jobs.schedule.options import ScheduleOptions
 from outbox.options import OutboxOptions
 from relay.kombu_broker.options import BrokerOptions
 from relay.options import RelayOptions
@@ -17,8 +18,9 @@ class AppOptions:
 
     outbox: batches, publishing lease, retries, retention. inbox: processing lease, timeout, retries,
     concurrency, prefetch, retention. jobs: the lease and the retention of jobs. executor: queues, concurrency
-    and polling of executors of jobs. relay: polling, stop grace, diagnostics. broker: names, timeouts, TLS;
-    without effect with `local:`. unit: how long a unit of work waits for a database that does not answer.
+    and polling of executors of jobs. schedules: ticks of hosts of schedules. relay: polling, stop grace,
+    diagnostics. broker: names, timeouts, TLS; without effect with `local:`. unit: how long a unit of work
+    waits for a database that does not answer.
     allow_lossy_broker: accept, in production, a transport that can lose messages (memory, filesystem,
     SQLAlchemy, and those never tested).
     declare_topology: create what is missing on the broker at each start; for development only.
@@ -28,6 +30,7 @@ class AppOptions:
     inbox: InboxOptions = field(default_factory=InboxOptions)
     jobs: JobOptions = field(default_factory=JobOptions)
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
+    schedules: ScheduleOptions = field(default_factory=ScheduleOptions)
     relay: RelayOptions = field(default_factory=RelayOptions)
     broker: BrokerOptions = field(default_factory=BrokerOptions)
     unit: UnitOptions = field(default_factory=UnitOptions)

@@ -6,6 +6,9 @@ from dataclasses import replace
 from jobs.execution.executor import JobExecutor
 from jobs.execution.housekeeping import JobHousekeeping
 from jobs.execution.options import ExecutorOptions
+from jobs.execution.registry import JobRegistry
+from jobs.schedule.envelope import AuditEnvelope
+from jobs.schedule.host import ScheduleHost
 from relay.composition.ground import JobGround, ProcessGround
 from uow.errors import FixTheCodeError
 
@@ -20,12 +23,15 @@ def make_executor(ground: ProcessGround, *, queues: Collection[str] | None) -> J
     Raises NothingToRunError, or JobOptionError for queues that no job can be in.
     """
     jobs = _jobs(ground)
-    if not any(len(registry) for registry in ground.parts.registries):
-        raise NothingToRunError("this App has no handlers of jobs; give it some: App(..., jobs=[registry])")
+    registries = [*ground.parts.registries, _schedule_handlers(ground)]
+    if not any(len(registry) for registry in registries):
+        raise NothingToRunError(
+            "this App has neither handlers of jobs nor schedules; give it some: App(..., jobs=[registry])"
+        )
     return JobExecutor(
         ground.parts.engine,
         jobs.store,
-        ground.parts.registries,
+        registries,
         leases=ground.leases,
         unit_of_work=ground.handler_unit,
         wake=jobs.committed.local,
@@ -39,6 +45,29 @@ def make_job_housekeeping(ground: ProcessGround) -> JobHousekeeping:
     return JobHousekeeping(
         ground.parts.engine, _jobs(ground).store, ground.leases, options=ground.parts.options.executor
     )
+
+
+def make_schedule_host(ground: ProcessGround) -> ScheduleHost | None:
+    """The host of the App's schedules, or None when it has none."""
+    if ground.schedules is None or not ground.parts.schedules:
+        return None
+    return ScheduleHost(
+        ground.parts.engine,
+        ground.schedules.store,
+        ground.parts.schedules,
+        leases=ground.leases,
+        committed=_jobs(ground).committed,
+        options=ground.parts.options.schedules,
+    )
+
+
+def _schedule_handlers(ground: ProcessGround) -> JobRegistry:
+    registry = JobRegistry()
+    if ground.schedules is not None:
+        envelope = AuditEnvelope(ground.parts.engine, ground.schedules.store, ground.handler_unit)
+        for schedule in ground.parts.schedules.values():
+            registry.add(envelope.handler_of(schedule))
+    return registry
 
 
 def _jobs(ground: ProcessGround) -> JobGround:

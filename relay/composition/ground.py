@@ -1,6 +1,7 @@
 """What all loops of one App share: stores, participants and the calls that wake others."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from inbox.participant import ReceiptParticipant
 from inbox.store import InboxStore
@@ -8,7 +9,11 @@ from inbox.table import inbox_table
 from jobs.client import Jobs
 from jobs.completion import JobCompletionParticipant
 from jobs.participant import JobParticipant
+from jobs.schedule.client import Schedules
+from jobs.schedule.store import ScheduleStore
+from jobs.schedule.table import SchedulesNotMappedError
 from jobs.store import JobStore
+from jobs.table import JobsNotMappedError
 from outbox.participant import OutboxParticipant
 from outbox.store import OutboxStore
 from outbox.table import outbox_table
@@ -17,6 +22,10 @@ from uow.participant import Participant
 from uow.sql.lease import LeaseStore, lease_table
 from uow.unit import SelfManagedUnitOfWork
 from uow.wakeup import INBOX_CHANNEL, JOBS_CHANNEL, CommitSignal
+
+_LEFT_OUT: Final = (
+    "the tables of {0} were left out; call relay.add_messaging_tables(metadata) without {0}=False"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +38,40 @@ class JobGround:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleGround:
+    """The store of schedules, and the client on it."""
+
+    store: ScheduleStore
+    client: Schedules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessGround:
-    """What all loops of one App share. jobs: None when the tables of jobs were left out."""
+    """What all loops of one App share. jobs, schedules: None when their tables were left out."""
 
     parts: AppParts
     outbox: OutboxStore
     inbox: InboxStore
     leases: LeaseStore
     jobs: JobGround | None
+    schedules: ScheduleGround | None
     participants: tuple[Participant, ...]
     committed: CommitSignal
     handed_over: CommitSignal
+
+    @property
+    def job_client(self) -> Jobs:
+        """The client of jobs. Raises JobsNotMappedError when their tables were left out."""
+        if self.jobs is None:
+            raise JobsNotMappedError(_LEFT_OUT.format("jobs"))
+        return self.jobs.client
+
+    @property
+    def schedule_client(self) -> Schedules:
+        """The client of schedules. Raises SchedulesNotMappedError when their tables were left out."""
+        if self.schedules is None:
+            raise SchedulesNotMappedError(_LEFT_OUT.format("schedules"))
+        return self.schedules.client
 
     def unit_of_work(self) -> SelfManagedUnitOfWork:
         """A new unit of work in which events are enqueued, jobs staged and receipts completed."""
@@ -63,7 +95,7 @@ def ground_of(parts: AppParts) -> ProcessGround:
     outbox = OutboxStore(outbox_table(parts.metadata), options=parts.options.outbox)
     inbox = InboxStore(inbox_table(parts.metadata), options=parts.options.inbox)
     committed = CommitSignal(parts.engine)
-    jobs = _jobs_of(parts)
+    jobs, leases = _jobs_of(parts), LeaseStore(lease_table(parts.metadata))
     participants: list[Participant] = [
         OutboxParticipant(parts.contracts, outbox, on_committed=committed),
         ReceiptParticipant(inbox),
@@ -77,8 +109,9 @@ def ground_of(parts: AppParts) -> ProcessGround:
         parts=parts,
         outbox=outbox,
         inbox=inbox,
-        leases=LeaseStore(lease_table(parts.metadata)),
+        leases=leases,
         jobs=jobs,
+        schedules=None if jobs is None else _schedules_of(parts, jobs, leases),
         participants=tuple(participants),
         committed=committed,
         handed_over=CommitSignal(parts.engine, channel=INBOX_CHANNEL),
@@ -92,3 +125,11 @@ def _jobs_of(parts: AppParts) -> JobGround | None:
     committed = CommitSignal(parts.engine, channel=JOBS_CHANNEL)
     client = Jobs(parts.sessions, store, on_committed=committed)
     return JobGround(store=store, client=client, committed=committed)
+
+
+def _schedules_of(parts: AppParts, jobs: JobGround, leases: LeaseStore) -> ScheduleGround | None:
+    if parts.schedule_tables is None:
+        return None
+    store = ScheduleStore(parts.schedule_tables, jobs.store)
+    client = Schedules(parts.engine, store, parts.schedules, leases=leases, committed=jobs.committed)
+    return ScheduleGround(store=store, client=client)

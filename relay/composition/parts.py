@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import MetaData
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from inbox.handlers import Consumer
 from jobs.execution.registry import JobRegistry
+from jobs.schedule.table import ScheduleTables, find_schedule_tables
 from jobs.table import JobTables, find_job_tables
 from relay.broker import Broker, BrokerAddressError, ConsumerBinding, TopologyError
 from relay.composition.app_options import AppOptions
@@ -23,11 +24,15 @@ from relay.composition.check import (
     option_problems,
 )
 from relay.composition.option_reading import OptionError, read_options
+from relay.composition.scheduling import compose_schedules
 from relay.consuming.subscription import bindings_of
 from relay.local_broker import LOCAL_URL
 from uow.contracts import Contracts
 from uow.sql.dialect import database_of
 from uow.sql.isolation import chosen_isolation
+
+if TYPE_CHECKING:
+    from jobs.schedule.catalog import EffectiveSchedule
 
 _PROVIDERS: Final = {"amqp": "rabbitmq", "pyamqp": "rabbitmq", "redis": "redis", "sentinel": "redis"}
 _LOSSY: Final = (
@@ -40,7 +45,8 @@ _LOSSY: Final = (
 class AppParts:
     """What an App is made of. `broker` is None for `local:`; `provider` names its kind in telemetry.
 
-    registries: the handlers of jobs. job_tables: None when the tables of jobs were left out.
+    registries: the handlers of jobs. schedules: those in force, by name. job_tables, schedule_tables: None
+    when these tables were left out.
     Handlers have sessions of their own: see `handler_sessions_on`.
     """
 
@@ -55,6 +61,8 @@ class AppParts:
     bindings: tuple[ConsumerBinding, ...]
     registries: tuple[JobRegistry, ...]
     job_tables: JobTables | None
+    schedules: Mapping[str, "EffectiveSchedule"]
+    schedule_tables: ScheduleTables | None
     options: AppOptions
 
 
@@ -67,12 +75,16 @@ def checked_parts(
     broker: Any,
     consumers: Sequence[Any],
     jobs: Sequence[Any],
+    schedules: Sequence[Any],
+    schedule_overrides: Sequence[Any],
     options: AppOptions | Mapping[str, Any] | None,
     environment: Any,
 ) -> AppParts:
     """The parts, when all are right. Raises AppConfigurationError with every fault that is found."""
     bind, problems = _bind(engine, sessions)
     problems += metadata_problems(metadata) or job_problems(metadata, jobs)
+    in_force, faults = compose_schedules(metadata, schedules, schedule_overrides)
+    problems += faults
     checked_options, faults = _options(options)
     problems += faults + environment_problems(environment, checked_options)
     bindings, faults = _bindings(consumers, contracts)
@@ -97,6 +109,8 @@ def checked_parts(
         bindings=bindings,
         registries=tuple(jobs),
         job_tables=find_job_tables(metadata),
+        schedules=in_force,
+        schedule_tables=find_schedule_tables(metadata),
         options=checked_options,
     )
 

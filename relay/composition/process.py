@@ -6,7 +6,12 @@ from typing import Final
 from inbox.handlers import Consumer
 from inbox.receiver import Receiver
 from relay.broker import ConsumerBinding, TopologyError
-from relay.composition.executing import NothingToRunError, make_executor, make_job_housekeeping
+from relay.composition.executing import (
+    NothingToRunError,
+    make_executor,
+    make_job_housekeeping,
+    make_schedule_host,
+)
 from relay.composition.ground import ProcessGround
 from relay.composition.service import Component
 from relay.consuming.host import ConsumerHost
@@ -37,7 +42,8 @@ class Process:
     """The loops that one process runs: relays, the host of some consumers, or both.
 
     relays: how many (0 to 64). only: host these consumers instead of all. jobs: run the executor of jobs;
-    queues: those it serves instead of the option's. Raises NothingToRunError or UnknownConsumerError.
+    queues: those it serves instead of the option's. schedules: host the App's schedules. Raises
+    NothingToRunError or UnknownConsumerError.
     """
 
     def __init__(
@@ -49,6 +55,7 @@ class Process:
         only: Collection[str] | None = None,
         jobs: bool = False,
         queues: Collection[str] | None = None,
+        schedules: bool = False,
     ) -> None:
         self._ground = ground
         hosted = _chosen(ground, only) if consumers else []
@@ -57,6 +64,7 @@ class Process:
         self._relays = [self._make_relay(number) for number in range(1, relays + 1)]
         self._host = self._make_host(hosted) if hosted else None
         self._executor = make_executor(ground, queues=queues) if jobs else None
+        self._schedule_host = make_schedule_host(ground) if schedules else None
         self._job_housekeeping = make_job_housekeeping(ground) if jobs else None
         self._housekeeping = Housekeeping(
             ground.parts.engine,
@@ -80,6 +88,7 @@ class Process:
             *self._relays,
             self._host,
             self._executor,
+            self._schedule_host,
             self._job_housekeeping,
             self._housekeeping,
             self._listener,
@@ -134,6 +143,7 @@ class Process:
         loops += [] if self._host is None else self._host.health
         loops += self._housekeeping.health
         loops += [] if self._executor is None else self._executor.health
+        loops += [] if self._schedule_host is None else [self._schedule_host.health]
         loops += [] if self._job_housekeeping is None else self._job_housekeeping.health
         failing = [f"{loop.name} ({loop.last_error})" for loop in loops if loop.failing_since is not None]
         if failing:

@@ -40,6 +40,19 @@ def test_every_variable_finds_its_place() -> None:
     assert "guest" not in repr(settings)
 
 
+def test_overrides_of_schedules_are_kept_as_text_beside_the_options_of_their_hosts() -> None:
+    settings = read_settings(
+        {
+            "SELFMANAGED_SCHEDULES__FILES_ORPHAN_CLEANUP__CRON": "0 4 * * *",
+            "SELFMANAGED_SCHEDULES__FILES_ORPHAN_CLEANUP__ENABLED": "",
+            "SELFMANAGED_SCHEDULES__A__B__TIME_ZONE": "UTC",
+            "SELFMANAGED_SCHEDULES__TICK_SECONDS": "2.5",
+        }
+    )
+    assert settings.schedules == {"FILES_ORPHAN_CLEANUP__CRON": "0 4 * * *", "A__B__TIME_ZONE": "UTC"}
+    assert settings.options.schedules.tick_seconds == 2.5
+
+
 @pytest.mark.parametrize(
     ("variables", "problems"),
     [
@@ -57,6 +70,10 @@ def test_every_variable_finds_its_place() -> None:
         (
             {"SELFMANAGED_OUTBOX__BATCH_SIZE": "1001"},
             ["SELFMANAGED_*: option outbox.batch_size must be a whole number, 1 to 1000, not 1001"],
+        ),
+        (
+            {"SELFMANAGED_SCHEDULES__TICK_SECOND": "2.5"},
+            ["SELFMANAGED_*: unknown option 'schedules.tick_second'; did you mean 'tick_seconds'?"],
         ),
         (
             {"SELFMANAGED_LOG_LEVEL": "warn"},

@@ -1,0 +1,240 @@
+"""The host of schedules: reconciles at its start, then turns slots into jobs as they come."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from jobs.schedule.catalog import EffectiveSchedule
+from jobs.schedule.cause import Cause
+from jobs.schedule.client import LEADER_LEASE
+from jobs.schedule.due import DueSchedule
+from jobs.schedule.firing import Firing, FiringOutcome
+from jobs.schedule.options import ScheduleOptions
+from jobs.schedule.reconcile import DeclaredSchedule
+from jobs.schedule.slot_plan import MissRule, SlotPlan, plan_slot
+from jobs.schedule.store import ScheduleStore
+from jobs.schedule.zone_data import zone_data_version
+from uow.loop.chore import owner_name
+from uow.loop.leadership import Leadership
+from uow.loop.step import loop_step
+from uow.loop.supervision import LoopHealth, StopRequest, log_failure, run_with_grace, supervise
+from uow.sql.lease import LeaseStore
+from uow.telemetry import SlotOutcome, record_slots
+from uow.ticks import UtcInstant
+
+_PAGE: Final = 100
+_SETTLED_AT_ONCE: Final = 500
+_GRACE_SECONDS: Final = 10.0
+
+_log: Final = logging.getLogger(__name__)
+
+
+class ScheduleHost:
+    """Fires the slots of the schedules it is given; any number of hosts share the work.
+
+    schedules: by name, overrides applied. Every host may fire every slot: the change that takes one names
+    what it saw, so each fires once. A named lease only keeps hosts from all trying at once; a slot that its
+    holder leaves, because it died or declares the schedule otherwise, is fired by any other host a few
+    seconds later. The database's clock decides what is due. committed: called after jobs were stored, to
+    wake executors.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        store: ScheduleStore,
+        schedules: Mapping[str, EffectiveSchedule],
+        *,
+        leases: LeaseStore,
+        committed: Callable[[], None],
+        options: ScheduleOptions | None = None,
+        owner: str | None = None,
+        own_clock: Callable[[], UtcInstant] = UtcInstant.now,
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._schedules = schedules
+        self._committed = committed
+        self._options = options or ScheduleOptions()
+        self._owner = owner or owner_name()
+        self._own_clock = own_clock
+        self._stop = StopRequest()
+        self._leadership = Leadership(
+            engine,
+            leases,
+            name=LEADER_LEASE,
+            owner=self._owner,
+            lease_seconds=2 * self._options.tick_seconds + self._options.take_over_seconds,
+        )
+        self._beat_at = 0.0
+        self._reconciled = False
+        self.health = LoopHealth(name="host of schedules")
+
+    async def run(self) -> None:
+        """Host until `stop`."""
+        body = supervise(self._host, self.health, self._stop)
+        await run_with_grace(body, self._stop, grace_seconds=_GRACE_SECONDS, name=self.health.name)
+        try:
+            await self._leadership.stand_down()
+            await loop_step(self._engine, lambda c: self._store.leave(c, host=self._owner))
+        except Exception as error:  # noqa: BLE001 - logged; others follow when the lease has run out
+            log_failure(self.health.name, error)
+
+    def stop(self) -> None:
+        """Fire nothing more, and let others follow at once."""
+        self._stop.request()
+
+    async def tick(self) -> int:
+        """Fire what is due now; how many slots were decided."""
+        leading = await self._leadership.lead()
+        late_seconds = 0.0 if leading else self._options.take_over_seconds
+        decided, after = 0, None
+        while not self._stop.requested:
+            now, due = await loop_step(
+                self._engine,
+                partial(self._store.find_due, late_seconds=late_seconds, after=after, limit=_PAGE),
+            )
+            decided += await self._fire([each for each in due if self._is_ours(each)], now)
+            if len(due) < _PAGE:
+                break
+            after = due[-1]
+        if leading:
+            decided += await self._release_waiting()
+            while await loop_step(self._engine, partial(self._store.settle_runs, limit=_SETTLED_AT_ONCE)):
+                pass
+        return decided
+
+    async def reconcile(self) -> None:
+        """Bring the stored schedules in line with those of this host."""
+        declared = [declared_of(each) for each in self._schedules.values()]
+        done = await loop_step(self._engine, lambda c: self._store.reconcile(c, declared, host=self._owner))
+        for name in done.removed:
+            _log.warning("schedule %s is declared no longer; none of its slots fires", name)
+        self._reconciled = True
+
+    async def _host(self) -> None:
+        if not self._reconciled:
+            await self.reconcile()
+        while not self._stop.requested:
+            began = time.monotonic()
+            await self._beat(began)
+            # A schedule that has more than one slot to make up for has the next at once.
+            while await self.tick() and not self._stop.requested:
+                self.health.tick()
+            self.health.tick()
+            if await self._stop.sleep(max(0.01, self._options.tick_seconds - (time.monotonic() - began))):
+                return
+
+    async def _beat(self, now: float) -> None:
+        if now < self._beat_at:
+            return
+        self._beat_at = now + self._options.beat_seconds
+        own, zone_data = self._own_clock(), zone_data_version()
+        await loop_step(
+            self._engine, lambda c: self._store.beat(c, host=self._owner, zone_data=zone_data, own=own)
+        )
+
+    def _is_ours(self, due: DueSchedule) -> bool:
+        """Whether we declare it, and with the trigger that is stored."""
+        schedule = self._schedules.get(due.name)
+        if schedule is None or schedule.trigger is None:
+            return False
+        return schedule.trigger.describe() == due.trigger_text
+
+    async def _fire(self, due: Sequence[DueSchedule], now: UtcInstant) -> int:
+        # In a thread: making up for weeks of slots takes longer than the event loop may be held up.
+        plans = await asyncio.to_thread(self._plans, due, now) if due else []
+        firings = [self._firing(each, plan) for each, plan in zip(due, plans, strict=True)]
+        return await self._fire_all(firings)
+
+    async def _release_waiting(self) -> int:
+        waiting = await loop_step(self._engine, partial(self._store.find_waiting, limit=_PAGE))
+        firings = []
+        for each in waiting:
+            if each.name in self._schedules and each.waiting is not None:
+                plan = SlotPlan(
+                    nominal=each.waiting, cause=Cause.SCHEDULE, handled=each.waiting, next_fire=None
+                )
+                firings.append(self._firing(each, plan, waiting=True))
+        return await self._fire_all(firings)
+
+    async def _fire_all(self, firings: Sequence[Firing]) -> int:
+        if not firings:
+            return 0
+        outcomes = await loop_step(self._engine, lambda c: self._store.fire(c, firings, host=self._owner))
+        for firing, outcome in zip(firings, outcomes, strict=True):
+            _count(firing, outcome)
+        if FiringOutcome.FIRED in outcomes:
+            self._committed()
+        unmoved = {FiringOutcome.LOST, FiringOutcome.WAITING}
+        return sum(outcome not in unmoved for outcome in outcomes)
+
+    def _plans(self, due: Sequence[DueSchedule], now: UtcInstant) -> list[SlotPlan]:
+        plans = []
+        for each in due:
+            schedule = self._schedules[each.name]
+            if schedule.trigger is None:
+                raise AssertionError("a schedule without a trigger is not ours")
+            plans.append(plan_slot(schedule.trigger, each.slot, now, miss_rule_of(schedule)))
+        return plans
+
+    def _firing(self, due: DueSchedule, plan: SlotPlan, *, waiting: bool = False) -> Firing:
+        declaration = self._schedules[due.name].declaration
+        return Firing(
+            due=due,
+            plan=plan,
+            overlap=declaration.overlap,
+            queue=declaration.queue,
+            max_attempts=declaration.max_attempts,
+            priority=declaration.priority,
+            jitter_ticks=jitter_ticks_of(due.name, round(declaration.jitter.total_seconds() * 1000)),
+            waiting=waiting,
+        )
+
+
+def _count(firing: Firing, outcome: FiringOutcome) -> None:
+    if outcome is FiringOutcome.LOST or (firing.waiting and outcome is FiringOutcome.WAITING):
+        return
+    if firing.plan.dropped is not None:
+        count = firing.plan.dropped.count
+        record_slots(schedule=firing.due.name, outcome=SlotOutcome.MISSED, count=count)
+    if outcome is not FiringOutcome.DROPPED:
+        record_slots(schedule=firing.due.name, outcome=SlotOutcome(outcome.value))
+
+
+def declared_of(schedule: EffectiveSchedule) -> DeclaredSchedule:
+    """What is stored of a schedule."""
+    declaration = schedule.declaration
+    return DeclaredSchedule(
+        name=declaration.name,
+        module=declaration.module,
+        trigger=schedule.trigger,
+        enabled=declaration.enabled,
+        critical=declaration.critical,
+        override_source=schedule.override_source,
+    )
+
+
+def miss_rule_of(schedule: EffectiveSchedule) -> MissRule:
+    """How it treats missed slots."""
+    declaration = schedule.declaration
+    return MissRule(
+        policy=declaration.misfire,
+        grace=declaration.misfire_grace,
+        limit=declaration.catch_up_limit,
+        age=declaration.catch_up_age,
+    )
+
+
+def jitter_ticks_of(name: str, most_milliseconds: int) -> int:
+    """How long after its slots a schedule starts: the same at every slot and on every host."""
+    if most_milliseconds < 1:
+        return 0
+    drawn = int.from_bytes(sha256(name.encode()).digest()[:8]) % (most_milliseconds + 1)
+    return drawn * 10_000
