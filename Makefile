@@ -1,4 +1,4 @@
-# make demo      install and run the orders example in separate processes, one of them killed midway
+# make demo      install and run the orders example in separate processes, two of them killed midway
 # make test      install and run everything: lint, then all tests
 # make services  start PostgreSQL, MariaDB, Redis and RabbitMQ for the tests
 #

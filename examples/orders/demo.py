@@ -1,4 +1,4 @@
-"""The whole service as separate processes, one of them killed midway; `make demo` runs this.
+"""The whole service as separate processes, two of them killed midway; `make demo` runs this.
 
     python -m examples.orders.demo
     python -m examples.orders.demo --database postgresql+asyncpg://... --broker amqp://...
