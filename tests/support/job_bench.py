@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Collection
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from jobs import (
@@ -130,6 +130,17 @@ class Bench(Shop):
         job = await eventually(there)
         assert job is not None
         return job
+
+    async def lost_with_their_executor(self, count: int, *, queue: str = "default") -> None:
+        """Start so many jobs in the name of an executor that has died, so that their leases have expired."""
+        assert len((await self.jobs.claim(queue, limit=count)).started) == count
+        job = self.jobs.tables.job
+        expired = (
+            update(job)
+            .where(job.c.state == "running", job.c.queue == queue)
+            .values(lease_expires_ticks=self.jobs.clock.ticks_after(-1))
+        )
+        await self.jobs.step(lambda connection: connection.execute(expired))
 
     async def all_put_off(self, count: int) -> bool:
         """Whether so many jobs are queued for later than they were submitted for."""
