@@ -15,7 +15,6 @@ from tests.support.proxy import Reaction, TcpProxy
 from tests.support.telemetry import Point, recorded_telemetry
 from tests.support.waiting import eventually
 from uow import SelfManagedUnitOfWork
-from uow.loop.supervision import LoopHealth
 
 pytest_plugins = ("tests.support.jobs_fixture", "tests.support.job_bench_fixture")
 
@@ -52,20 +51,6 @@ async def line(bench: Bench) -> AsyncIterator[Line]:
         far = Bench(engine)
         far.registry, far.signal = bench.registry, bench.signal
         yield Line(bench, proxy, far)
-
-
-@pytest.fixture
-def rounds(monkeypatch: pytest.MonkeyPatch, no_polling: None) -> Counter[str]:
-    """How many rounds each loop has finished, where idle ones wait until they are woken."""
-    finished: Counter[str] = Counter()
-    tick = LoopHealth.tick
-
-    def count(health: LoopHealth) -> None:
-        finished[health.name] += 1
-        tick(health)
-
-    monkeypatch.setattr(LoopHealth, "tick", count)
-    return finished
 
 
 async def quiet(rounds: Counter[str]) -> None:

@@ -1,11 +1,13 @@
 """The fixture `bench`: no jobs and no handlers yet, on each database; it needs that of `jobs_fixture`."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from tests.support.databases import engine_for
 from tests.support.job_bench import NEVER, Bench
+from uow.loop.supervision import LoopHealth
 
 
 @pytest.fixture
@@ -28,3 +30,17 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Idle executors wait until they are woken."""
     monkeypatch.setattr("uow.loop.polling._SHORTEST_SECONDS", NEVER)
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch, no_polling: None) -> Counter[str]:
+    """How many rounds each loop has finished, where idle ones wait until they are woken."""
+    finished: Counter[str] = Counter()
+    tick = LoopHealth.tick
+
+    def count(health: LoopHealth) -> None:
+        finished[health.name] += 1
+        tick(health)
+
+    monkeypatch.setattr(LoopHealth, "tick", count)
+    return finished
