@@ -36,6 +36,11 @@ class ScopedJobs:
         """The tables, the options and the clock that the verbs stand on."""
         return self._ground
 
+    @property
+    def lease_seconds(self) -> float:
+        """How long an attempt is its holder's without renewal."""
+        return self._ground.options.lease_seconds
+
     def cancel(self, connection: Connection, scope: str, job_id: str) -> CancelAnswer:
         """Cancel a queued job at once, without using up an attempt; mark a running one; leave a final one."""
         return cancel(connection, self._ground, key_in(scope, job_id))

@@ -12,13 +12,13 @@ from jobs.client import Jobs
 from jobs.execution.handler import JobHandler
 from jobs.execution.registry import JobRegistry, handlers_of
 from jobs.schedule.client import Schedules
+from jobs.schedule.cursor import BatchCursor
+from jobs.schedule.named_lease import NamedLeases
 from jobs.schedule.release_gate import release_problems
 from outbox.failure import OutboxCounts
-from relay.admin.dead_queue import DeadQueues
-from relay.admin.failed import FailedMessages
-from relay.admin.operation import OperationLog, operation_table
 from relay.admin.status import Status
 from relay.broker import BrokerUnavailableError, TopologyError, TopologyPart
+from relay.composition.administration import dead_queues_of, failed_messages_of
 from relay.composition.app_options import AppOptions
 from relay.composition.check import AppConfigurationError
 from relay.composition.database_check import DatabaseCheck, DatabaseUnavailableError
@@ -26,10 +26,11 @@ from relay.composition.executing import NothingToRunError
 from relay.composition.ground import ground_of
 from relay.composition.own_package import check_own_packages
 from relay.composition.parts import checked_parts
+from relay.composition.probes import probes_of
 from relay.composition.process import Process
 from relay.composition.service import run_components
 from relay.composition.topology_gate import TopologyGate
-from relay.health import Health, Probe, Readiness
+from relay.health import Health
 from relay.local_broker import LOCAL_URL
 from relay.schema import SchemaDifference
 from uow.contracts import Contracts
@@ -94,18 +95,9 @@ class App:
         self._ground = ground_of(self._parts)
         self._topology = TopologyGate(self._parts)
         self._database = DatabaseCheck(self._parts.engine, metadata)
-        operations = OperationLog(operation_table(metadata))
-        self.failed = FailedMessages(
-            self._parts.engine,
-            contracts=contracts,
-            outbox=self._ground.outbox,
-            inbox=self._ground.inbox,
-            operations=operations,
-            wake=self._ground.committed,
-        )
-        names = [binding.consumer for binding in self._parts.bindings]
-        self.dead = DeadQueues(self._parts.broker, self._parts.engine, consumers=names, operations=operations)
-        self.health = Health(self._probes())
+        self.failed = failed_messages_of(self._ground)
+        self.dead = dead_queues_of(self._ground)
+        self.health = Health(probes_of(self._parts, self._database, self._topology))
 
     @property
     def engine(self) -> AsyncEngine:
@@ -138,9 +130,21 @@ class App:
         return self._ground.schedule_client
 
     @property
+    def leases(self) -> NamedLeases:
+        """Named leases, so that one owner at a time does a piece of work, however it was started."""
+        return self._ground.named_leases
+
+    def cursor(self, name: str, *, tenant: str | None = None) -> BatchCursor:
+        """How far the batch work of this name has come, for one tenant. Raises TextError.
+
+        Raises SchedulesNotMappedError without the tables of schedules.
+        """
+        return self._ground.cursor(name, tenant=tenant)
+
+    @property
     def job_handlers(self) -> tuple[JobHandler, ...]:
         """The handlers of jobs of all registries."""
-        return tuple(handlers_of(self._parts.registries).values())
+        return tuple(handlers_of(self._parts.work.registries).values())
 
     @property
     def database_display(self) -> str:
@@ -198,7 +202,7 @@ class App:
 
         Raises as `run_relay` does.
         """
-        jobs = bool(self.job_handlers or self._parts.schedules)
+        jobs = bool(self.job_handlers or self._parts.work.schedules)
         process = Process(
             self._ground,
             relays=0 if jobs and not self.consumers and self._parts.broker is None else 1,
@@ -248,7 +252,7 @@ class App:
         """What speaks against releasing this App now, one sentence each: its database, and its schedules."""
         faults = await run_step(self._parts.engine, durability_faults)
         problems = [f"database: {fault}" for fault in faults]
-        if self._parts.schedules:
+        if self._parts.work.schedules:
             problems += release_problems(await self.schedules.report())
         return problems
 
@@ -261,18 +265,6 @@ class App:
         await self._ground.close()
         if self._parts.broker is not None:
             await self._parts.broker.close()
-
-    def _probes(self) -> list[Probe]:
-        probes = [
-            Probe(name="database", look=self._database.check_connection, otherwise=Readiness.UNREADY),
-            Probe(name="tables", look=self._database.check_tables, otherwise=Readiness.UNREADY),
-        ]
-        if self._parts.broker is not None:
-            probes += [
-                Probe(name="broker", look=self._parts.broker.check_connection, otherwise=Readiness.DEGRADED),
-                Probe(name="topology", look=self._topology.require, otherwise=Readiness.DEGRADED),
-            ]
-        return probes
 
     async def _run(self, process: Process, stop: asyncio.Event | None, *, broker: bool = True) -> None:
         await self.check_database()

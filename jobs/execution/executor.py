@@ -64,10 +64,7 @@ class JobExecutor:
         self._nothing_runs = StopRequest()
         self._runs: dict[AttemptReference, AttemptRun] = {}
         self._keeper: LeaseKeeper[AttemptReference] = LeaseKeeper(
-            engine,
-            self._renew,
-            lease_seconds=store.ground.options.lease_seconds,
-            name="lease renewal of jobs",
+            engine, self._renew, lease_seconds=store.lease_seconds, name="lease renewal of jobs"
         )
         self._settler = Settler(engine, store, self._keeper)
         self._runner = AttemptRunner(engine, store, self._settler, unit_of_work, recorded=self._recorded)
@@ -75,12 +72,9 @@ class JobExecutor:
         self._claiming = Claiming(
             engine, claimer, self._begin, options=self._options, wake=self._wake, stop=self._stop
         )
+        poll_seconds = self._options.status_poll_seconds
         self._watch = CancellationWatch(
-            engine,
-            store,
-            self._runs,
-            poll_seconds=self._options.status_poll_seconds,
-            stop=self._nothing_runs,
+            engine, store, self._runs, poll_seconds=poll_seconds, stop=self._nothing_runs
         )
         self._recovery = Recovery(engine, store, self._handlers, stop=self._stop)
 

@@ -11,6 +11,7 @@ from jobs.answer import RetryAnswer
 from jobs.schedule.action import RecordedAction
 from jobs.schedule.catalog import EffectiveSchedule
 from jobs.schedule.control import PauseAnswer
+from jobs.schedule.effective import declared_of
 from jobs.schedule.errors import UnknownScheduleError
 from jobs.schedule.report import ScheduleReport, make_report
 from jobs.schedule.run_record import RunRecord
@@ -64,13 +65,17 @@ class Schedules:
             "priority": declaration.priority,
         }
         asked = _asked(actor, reason)
-        run = await run_step(
-            self._engine, lambda c: self._store.trigger(c, name, job_options=options, **asked)
-        )
+
+        def step(connection: Connection) -> RunRecord | None:
+            run = self._store.trigger(connection, name, job_options=options, **asked)
+            if run is None:  # no host has started yet: its job waits for an executor
+                self._store.add(connection, declared_of(schedule), actor=actor)
+                run = self._store.trigger(connection, name, job_options=options, **asked)
+            return run
+
+        run = await run_step(self._engine, step)
         if run is None:
-            raise UnknownScheduleError(
-                f"schedule {name} is declared but not stored yet; start a host (`selfmanaged jobs ...`) first"
-            )
+            raise AssertionError("a schedule that was just stored is not there")
         self._committed()
         return run
 
@@ -82,9 +87,7 @@ class Schedules:
     async def resume(self, name: str, *, actor: str, reason: str) -> PauseAnswer:
         """Go on with the next slot after now; no slot that came meanwhile fires."""
         asked, trigger = _asked(actor, reason), self._known(name).trigger
-        answer = await run_step(
-            self._engine, lambda c: self._store.resume(c, name, trigger=trigger, **asked)
-        )
+        answer = await run_step(self._engine, lambda c: self._store.resume(c, name, trigger=trigger, **asked))
         return self._found(name, answer)
 
     async def retry(self, run_id: UUID, *, actor: str, reason: str) -> RetryAnswer:

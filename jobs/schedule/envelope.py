@@ -55,7 +55,7 @@ class AuditEnvelope:
         ) as span:
             await self._record(context, self._begun)
             try:
-                result = await schedule.executor.execute(context)
+                result = _checked(await schedule.executor.execute(context), context)
             except asyncio.CancelledError:
                 span.set_outcome(RunOutcome.CANCELLED)
                 await self._record(context, partial(self._ended, "cancelled", None))
@@ -65,7 +65,6 @@ class AuditEnvelope:
                 span.set_outcome(RunOutcome.FAILED, error_type=kind)
                 await self._record(context, partial(self._ended, "exception", kind))
                 raise
-            _check(result, context)
             if result is None or result.succeeded:
                 span.set_outcome(RunOutcome.SUCCEEDED)
                 summary = None if result is None else result.summary
@@ -98,9 +97,10 @@ class AuditEnvelope:
             )
 
 
-def _check(result: object, context: ScheduleContext) -> None:
-    if result is not None and not isinstance(result, ScheduleResult):
-        raise JobResultError(
-            f"the executor of schedule {context.name} must return a ScheduleResult or None, "
-            f"not {type(result).__name__}"
-        )
+def _checked(result: object, context: ScheduleContext) -> ScheduleResult | None:
+    if result is None or isinstance(result, ScheduleResult):
+        return result
+    raise JobResultError(
+        f"the executor of schedule {context.name} must return a ScheduleResult or None, "
+        f"not {type(result).__name__}"
+    )

@@ -1,9 +1,8 @@
 """A named lease in hand: its token, and the guard of what is written under it."""
 
-import asyncio
-
 from sqlalchemy import Connection
 
+from jobs.schedule.lease_block import LeaseBlock
 from jobs.schedule.lease_error import LeaseLostError
 from jobs.schedule.unit_step import run_in_unit
 from uow.sql.isolation import commits_by_itself
@@ -15,7 +14,7 @@ from uow.unit_errors import AutocommitError
 class HeldLease:
     """What `NamedLeases.hold` gives: proof, for each transaction, that the work is still the only one.
 
-    name: as it was asked for. tenant: whose it is, None for nobody's in particular.
+    name: as it was asked for. tenant: whose it is, None for nobody's in particular. block: the work itself.
     """
 
     def __init__(
@@ -23,11 +22,10 @@ class HeldLease:
     ) -> None:
         self.name = name
         self.tenant = tenant
+        self.block = LeaseBlock(self._lost_error)
         self._store = store
         self._lease = lease
         self._seconds = seconds
-        self._block: asyncio.Timeout | None = None
-        self._lost = False
 
     @property
     def token(self) -> int:
@@ -42,7 +40,7 @@ class HeldLease:
     @property
     def lost(self) -> bool:
         """Whether it is lost as far as this process knows; the guard asks the database itself."""
-        return self._lost
+        return self.block.lost
 
     async def guard(self, unit: SelfManagedUnitOfWork) -> None:
         """The open `unit` commits only if the lease is ours until then; it is prolonged with the commit.
@@ -68,22 +66,7 @@ class HeldLease:
                 "begin a transaction"
             )
         if not held:
-            raise self.lost_error()
+            raise self._lost_error()
 
-    def lost_error(self) -> LeaseLostError:
-        """The error that says it is lost."""
+    def _lost_error(self) -> LeaseLostError:
         return LeaseLostError(self.name, self.tenant, self.token)
-
-    def bind_to(self, block: asyncio.Timeout) -> None:
-        """For `hold`: this is the block to cancel when the lease is lost."""
-        self._block = block
-
-    def unbind(self) -> None:
-        """For `hold`: the block has ended."""
-        self._block = None
-
-    def lose(self, lease: Lease) -> None:
-        """For the renewal: it is lost, so the block is cancelled."""
-        self._lost = True
-        if self._block is not None:
-            self._block.reschedule(asyncio.get_running_loop().time())

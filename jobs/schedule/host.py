@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -14,10 +13,10 @@ from jobs.schedule.catalog import EffectiveSchedule
 from jobs.schedule.cause import Cause
 from jobs.schedule.client import LEADER_LEASE
 from jobs.schedule.due import DueSchedule
+from jobs.schedule.effective import declared_of, jitter_ticks_of, miss_rule_of
 from jobs.schedule.firing import Firing, FiringOutcome
 from jobs.schedule.options import ScheduleOptions
-from jobs.schedule.reconcile import DeclaredSchedule
-from jobs.schedule.slot_plan import MissRule, SlotPlan, plan_slot
+from jobs.schedule.slot_plan import SlotPlan, plan_slot
 from jobs.schedule.store import ScheduleStore
 from jobs.schedule.zone_data import zone_data_version
 from uow.loop.chore import owner_name
@@ -206,35 +205,3 @@ def _count(firing: Firing, outcome: FiringOutcome) -> None:
         record_slots(schedule=firing.due.name, outcome=SlotOutcome.MISSED, count=count)
     if outcome is not FiringOutcome.DROPPED:
         record_slots(schedule=firing.due.name, outcome=SlotOutcome(outcome.value))
-
-
-def declared_of(schedule: EffectiveSchedule) -> DeclaredSchedule:
-    """What is stored of a schedule."""
-    declaration = schedule.declaration
-    return DeclaredSchedule(
-        name=declaration.name,
-        module=declaration.module,
-        trigger=schedule.trigger,
-        enabled=declaration.enabled,
-        critical=declaration.critical,
-        override_source=schedule.override_source,
-    )
-
-
-def miss_rule_of(schedule: EffectiveSchedule) -> MissRule:
-    """How it treats missed slots."""
-    declaration = schedule.declaration
-    return MissRule(
-        policy=declaration.misfire,
-        grace=declaration.misfire_grace,
-        limit=declaration.catch_up_limit,
-        age=declaration.catch_up_age,
-    )
-
-
-def jitter_ticks_of(name: str, most_milliseconds: int) -> int:
-    """How long after its slots a schedule starts: the same at every slot and on every host."""
-    if most_milliseconds < 1:
-        return 0
-    drawn = int.from_bytes(sha256(name.encode()).digest()[:8]) % (most_milliseconds + 1)
-    return drawn * 10_000

@@ -1,6 +1,5 @@
 """Named leases: one owner at a time for a piece of work, however it was started and wherever it runs."""
 
-import asyncio
 import contextlib
 import logging
 import time
@@ -10,7 +9,7 @@ from typing import Final
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from jobs.schedule.held_lease import HeldLease
-from jobs.schedule.lease_error import LeaseHeldError
+from jobs.schedule.lease_error import LeaseHeldError, LeaseLostError
 from jobs.schedule.scoped_name import check_work_name, stored_lease_name
 from jobs.schedule.tenant_scope import tenant_for
 from uow.loop.chore import owner_name
@@ -44,6 +43,7 @@ class NamedLeases:
         least 1; a pause of this process that is longer loses the lease. tenant: whose it is; that of the
         running TenantScope when None. limit_seconds: it is renewed no longer than that, None for no limit.
 
+        Take it before a unit of work is opened: on SQLite a unit keeps the file from every other writer.
         Raises LeaseHeldError at once when another holds it. When it is lost, the block is cancelled at its
         next `await` and LeaseLostError raised; also when it turns out at the end only. What the block writes
         is safe from a later owner only under `held.guard(unit)`.
@@ -62,7 +62,7 @@ class NamedLeases:
         finally:
             still_ours = await self._release(lease)
         if not still_ours:
-            raise held.lost_error()
+            raise LeaseLostError(name, tenant, held.token)
 
     async def holder(self, name: str, *, tenant: str | None = None) -> tuple[str, int] | None:
         """Owner and token of who holds it now, by the database's clock; None when it is free."""
@@ -102,19 +102,10 @@ class NamedLeases:
             lease_seconds=seconds,
             name=f"lease {held.name}",
         )
-        block = asyncio.timeout(None)
+        keeper.hold([lease], claimed_at=claimed_at, until=until, on_lost=held.block.lose)
         try:
-            async with block:
-                held.bind_to(block)
-                keeper.hold([lease], claimed_at=claimed_at, until=until, on_lost=held.lose)
-                try:
-                    yield
-                finally:
-                    held.unbind()
-        except TimeoutError as error:
-            if not block.expired():
-                raise
-            raise held.lost_error() from error
+            async with held.block.running():
+                yield
         finally:
             keeper.let_go([lease])
             await keeper.close()

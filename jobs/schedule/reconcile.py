@@ -86,6 +86,15 @@ def reconcile(
     return Reconciled(declared=tuple(kinds[0][1]), changed=tuple(kinds[1][1]), removed=tuple(kinds[2][1]))
 
 
+def add_schedule(
+    connection: Connection, ground: ScheduleGround, declared: DeclaredSchedule, *, actor: str
+) -> None:
+    """Store one that is declared and not stored yet; one that is stored stays as it is."""
+    _insert(connection, ground, [declared], read_ticks(connection, ground.clock))
+    action = _action({declared.name: declared}, declared.name, ActionKind.DECLARED, actor)
+    record_actions(connection, ground, [action])
+
+
 def next_slot(
     declared_trigger: Trigger | None, now: UtcInstant, last: UtcInstant | None
 ) -> UtcInstant | None:

@@ -13,7 +13,7 @@ from jobs.schedule.due import DueSchedule, find_due, find_waiting
 from jobs.schedule.firing import Firing, FiringOutcome, fire
 from jobs.schedule.ground import ScheduleGround
 from jobs.schedule.host_record import HostRecord, beat, find_hosts, leave
-from jobs.schedule.reconcile import DeclaredSchedule, Reconciled, reconcile
+from jobs.schedule.reconcile import DeclaredSchedule, Reconciled, add_schedule, reconcile
 from jobs.schedule.run_record import (
     RunRecord,
     find_run,
@@ -49,6 +49,10 @@ class ScheduleStore:
         before; what is paused stays so. Whoever does it second changes nothing.
         """
         return reconcile(connection, self._ground, declared, host=host)
+
+    def add(self, connection: Connection, declared: DeclaredSchedule, *, actor: str) -> None:
+        """Store one that is not stored yet, as a host does when it starts."""
+        add_schedule(connection, self._ground, declared, actor=actor)
 
     def find_due(
         self,

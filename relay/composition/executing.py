@@ -23,7 +23,7 @@ def make_executor(ground: ProcessGround, *, queues: Collection[str] | None) -> J
     Raises NothingToRunError, or JobOptionError for queues that no job can be in.
     """
     jobs = _jobs(ground)
-    registries = [*ground.parts.registries, _schedule_handlers(ground)]
+    registries = [*ground.parts.work.registries, _schedule_handlers(ground)]
     if not any(len(registry) for registry in registries):
         raise NothingToRunError(
             "this App has neither handlers of jobs nor schedules; give it some: App(..., jobs=[registry])"
@@ -49,12 +49,12 @@ def make_job_housekeeping(ground: ProcessGround) -> JobHousekeeping:
 
 def make_schedule_host(ground: ProcessGround) -> ScheduleHost | None:
     """The host of the App's schedules, or None when it has none."""
-    if ground.schedules is None or not ground.parts.schedules:
+    if ground.schedules is None or not ground.parts.work.schedules:
         return None
     return ScheduleHost(
         ground.parts.engine,
         ground.schedules.store,
-        ground.parts.schedules,
+        ground.parts.work.schedules,
         leases=ground.leases,
         committed=_jobs(ground).committed,
         options=ground.parts.options.schedules,
@@ -65,7 +65,7 @@ def _schedule_handlers(ground: ProcessGround) -> JobRegistry:
     registry = JobRegistry()
     if ground.schedules is not None:
         envelope = AuditEnvelope(ground.parts.engine, ground.schedules.store, ground.handler_unit)
-        for schedule in ground.parts.schedules.values():
+        for schedule in ground.parts.work.schedules.values():
             registry.add(envelope.handler_of(schedule))
     return registry
 

@@ -10,6 +10,10 @@ from jobs.client import Jobs
 from jobs.completion import JobCompletionParticipant
 from jobs.participant import JobParticipant
 from jobs.schedule.client import Schedules
+from jobs.schedule.cursor import BatchCursor
+from jobs.schedule.cursor_store import CursorStore
+from jobs.schedule.cursor_table import cursor_table
+from jobs.schedule.named_lease import NamedLeases
 from jobs.schedule.store import ScheduleStore
 from jobs.schedule.table import SchedulesNotMappedError
 from jobs.store import JobStore
@@ -39,10 +43,11 @@ class JobGround:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleGround:
-    """The store of schedules, and the client on it."""
+    """The store of schedules, the client on it, and the store of cursors."""
 
     store: ScheduleStore
     client: Schedules
+    cursors: CursorStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,7 @@ class ProcessGround:
     outbox: OutboxStore
     inbox: InboxStore
     leases: LeaseStore
+    named_leases: NamedLeases
     jobs: JobGround | None
     schedules: ScheduleGround | None
     participants: tuple[Participant, ...]
@@ -72,6 +78,12 @@ class ProcessGround:
         if self.schedules is None:
             raise SchedulesNotMappedError(_LEFT_OUT.format("schedules"))
         return self.schedules.client
+
+    def cursor(self, name: str, *, tenant: str | None) -> BatchCursor:
+        """A cursor. Raises SchedulesNotMappedError when the tables of schedules were left out."""
+        if self.schedules is None:
+            raise SchedulesNotMappedError(_LEFT_OUT.format("schedules"))
+        return BatchCursor(self.parts.engine, self.schedules.cursors, name, tenant=tenant)
 
     def unit_of_work(self) -> SelfManagedUnitOfWork:
         """A new unit of work in which events are enqueued, jobs staged and receipts completed."""
@@ -110,6 +122,7 @@ def ground_of(parts: AppParts) -> ProcessGround:
         outbox=outbox,
         inbox=inbox,
         leases=leases,
+        named_leases=NamedLeases(parts.engine, leases),
         jobs=jobs,
         schedules=None if jobs is None else _schedules_of(parts, jobs, leases),
         participants=tuple(participants),
@@ -119,17 +132,18 @@ def ground_of(parts: AppParts) -> ProcessGround:
 
 
 def _jobs_of(parts: AppParts) -> JobGround | None:
-    if parts.job_tables is None:
+    if parts.work.job_tables is None:
         return None
-    store = JobStore(parts.job_tables, options=parts.options.jobs)
+    store = JobStore(parts.work.job_tables, options=parts.options.jobs)
     committed = CommitSignal(parts.engine, channel=JOBS_CHANNEL)
     client = Jobs(parts.sessions, store, on_committed=committed)
     return JobGround(store=store, client=client, committed=committed)
 
 
 def _schedules_of(parts: AppParts, jobs: JobGround, leases: LeaseStore) -> ScheduleGround | None:
-    if parts.schedule_tables is None:
+    if parts.work.schedule_tables is None:
         return None
-    store = ScheduleStore(parts.schedule_tables, jobs.store)
-    client = Schedules(parts.engine, store, parts.schedules, leases=leases, committed=jobs.committed)
-    return ScheduleGround(store=store, client=client)
+    store = ScheduleStore(parts.work.schedule_tables, jobs.store)
+    client = Schedules(parts.engine, store, parts.work.schedules, leases=leases, committed=jobs.committed)
+    cursors = CursorStore(cursor_table(parts.metadata))
+    return ScheduleGround(store=store, client=client, cursors=cursors)

@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sqlalchemy import MetaData
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from inbox.handlers import Consumer
-from jobs.execution.registry import JobRegistry
-from jobs.schedule.table import ScheduleTables, find_schedule_tables
-from jobs.table import JobTables, find_job_tables
 from relay.broker import Broker, BrokerAddressError, ConsumerBinding, TopologyError
 from relay.composition.app_options import AppOptions
 from relay.composition.check import (
@@ -19,20 +16,16 @@ from relay.composition.check import (
     engine_of,
     engine_problems,
     environment_problems,
-    job_problems,
     metadata_problems,
     option_problems,
 )
+from relay.composition.job_parts import JobParts, checked_job_parts
 from relay.composition.option_reading import OptionError, read_options
-from relay.composition.scheduling import compose_schedules
 from relay.consuming.subscription import bindings_of
 from relay.local_broker import LOCAL_URL
 from uow.contracts import Contracts
 from uow.sql.dialect import database_of
 from uow.sql.isolation import chosen_isolation
-
-if TYPE_CHECKING:
-    from jobs.schedule.catalog import EffectiveSchedule
 
 _PROVIDERS: Final = {"amqp": "rabbitmq", "pyamqp": "rabbitmq", "redis": "redis", "sentinel": "redis"}
 _LOSSY: Final = (
@@ -45,8 +38,6 @@ _LOSSY: Final = (
 class AppParts:
     """What an App is made of. `broker` is None for `local:`; `provider` names its kind in telemetry.
 
-    registries: the handlers of jobs. schedules: those in force, by name. job_tables, schedule_tables: None
-    when these tables were left out.
     Handlers have sessions of their own: see `handler_sessions_on`.
     """
 
@@ -59,10 +50,7 @@ class AppParts:
     provider: str
     consumers: tuple[Consumer, ...]
     bindings: tuple[ConsumerBinding, ...]
-    registries: tuple[JobRegistry, ...]
-    job_tables: JobTables | None
-    schedules: Mapping[str, "EffectiveSchedule"]
-    schedule_tables: ScheduleTables | None
+    work: JobParts
     options: AppOptions
 
 
@@ -82,21 +70,17 @@ def checked_parts(
 ) -> AppParts:
     """The parts, when all are right. Raises AppConfigurationError with every fault that is found."""
     bind, problems = _bind(engine, sessions)
-    problems += metadata_problems(metadata) or job_problems(metadata, jobs)
-    in_force, faults = compose_schedules(metadata, schedules, schedule_overrides)
-    problems += faults
+    work, faults = checked_job_parts(metadata, jobs, schedules, schedule_overrides)
+    problems += metadata_problems(metadata) + faults
     checked_options, faults = _options(options)
     problems += faults + environment_problems(environment, checked_options)
     bindings, faults = _bindings(consumers, contracts)
     problems += faults or option_problems(checked_options, consumers, local=broker == LOCAL_URL)
     opened, faults = _broker(broker, checked_options, bindings, production=environment != "development")
     problems += faults
-    if problems:
+    if problems or work is None:
         raise AppConfigurationError(problems)
-    # Errors of our statements must not carry payloads into logs, so their parameters are hidden.
-    quiet = bind.execution_options()
-    quiet.sync_engine.hide_parameters = True
-    own_sessions = _sessions(sessions, quiet)
+    quiet, own_sessions = _quiet(bind, sessions)
     return AppParts(
         engine=quiet,
         sessions=own_sessions,
@@ -107,12 +91,16 @@ def checked_parts(
         provider=_provider(broker),
         consumers=tuple(consumers),
         bindings=bindings,
-        registries=tuple(jobs),
-        job_tables=find_job_tables(metadata),
-        schedules=in_force,
-        schedule_tables=find_schedule_tables(metadata),
+        work=work,
         options=checked_options,
     )
+
+
+def _quiet(engine: AsyncEngine, sessions: Any) -> tuple[AsyncEngine, async_sessionmaker[AsyncSession]]:
+    """Engine and sessions with hidden parameters: errors of our statements must not carry payloads."""
+    quiet = engine.execution_options()
+    quiet.sync_engine.hide_parameters = True
+    return quiet, _sessions(sessions, quiet)
 
 
 def _provider(url: str) -> str:

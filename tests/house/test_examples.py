@@ -42,6 +42,27 @@ payment of 100: processed after 3 attempts
 attempt 1: a payment of 0 makes no sense, rejected
 payment of 0: dead_lettered after 1 attempt
 """,
+    "schedule_module.py": """\
+settlement is due 2027-03-28T01:00:00.0000000Z
+settlement is due 2027-03-29T00:30:00.0000000Z
+billing.rates runs because of its schedule
+settlement by hand: succeeded after 2 attempts, settled
+billing.rates: paused by ana, the provider is closed
+billing.settlement: triggered by ana, month-end, retried by ana, the bank is back
+""",
+    "schedule_tenants.py": """\
+airline: 300 visits in 3 batches, now at 900
+cinema: 300 visits in 3 batches, now at 899
+failed: bakery - 700 of 900 are counted
+bakery: 200 visits in 2 batches, now at 898
+counted: 900
+""",
+    "schedule_lease.py": """\
+Ben is told that someone else is closing the month
+Ana has closed the month
+the token only grows: True
+what comes late is refused
+""",
     "job_progress_and_cancel.py": """\
 january: 100 %, page 4 of 4
 january: succeeded, see reports/january.pdf
