@@ -83,7 +83,8 @@ def _with_queues(options: ExecutorOptions, queues: Collection[str] | None) -> Ex
         return options
     return replace(
         options,
-        queues=tuple(queues),
+        # A text alone is refused there, not taken for a queue of each letter.
+        queues=queues if isinstance(queues, str) else tuple(queues),  # type: ignore[arg-type]
         queue_concurrency={name: most for name, most in options.queue_concurrency.items() if name in queues},
         queue_limits={name: most for name, most in options.queue_limits.items() if name in queues},
     )
