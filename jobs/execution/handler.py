@@ -43,6 +43,9 @@ class JobHandler:
         require_whole_number(f"version of handler {self.name}", self.version, least=1, most=MAXIMUM_VERSION)
         if self.timeout_seconds is not None:
             require_seconds(f"timeout_seconds of handler {self.name}", self.timeout_seconds)
+        if self.retry is not None and not isinstance(self.retry, RetryPolicy):
+            told = f"retry must be a RetryPolicy, not {self.retry!r}"
+            raise JobHandlerError(f"handler {self.name}, version {self.version}: {told}")
         self._check_signature()
 
     @property
