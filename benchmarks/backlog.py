@@ -1,10 +1,7 @@
 """A database with a backlog of pending events and a queue that takes them, made for one measurement."""
 
-import contextlib
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from uuid import uuid4
 
 import asyncpg
 from sqlalchemy import make_url
@@ -55,22 +52,6 @@ class Backlog:
         """Whether any row still waits or is being published; cheap, so that asking disturbs nobody."""
         query = "SELECT EXISTS (SELECT FROM outbox_message WHERE next_attempt_at IS NOT NULL)"
         return bool(await self.connection.fetchval(query))
-
-
-@contextlib.asynccontextmanager
-async def temporary_database(server: str) -> AsyncIterator[str]:
-    """The URL of an empty PostgreSQL database on `server`, dropped at the end."""
-    url = make_url(server)
-    name = f"selfmanaged_benchmark_{uuid4().hex[:8]}"
-    owner = await asyncpg.connect(plain_url(server))
-    try:
-        await owner.execute(f"CREATE DATABASE {name}")
-        try:
-            yield url.set(database=name).render_as_string(hide_password=False)
-        finally:
-            await owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    finally:
-        await owner.close()
 
 
 def plain_url(url: str) -> str:

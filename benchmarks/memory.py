@@ -20,8 +20,9 @@ from rich.console import Console
 from rich.table import Table
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from benchmarks.backlog import Backlog, plain_url, temporary_database
+from benchmarks.backlog import Backlog, plain_url
 from benchmarks.bench_queue import exchange_with_queue
+from benchmarks.database import temporary_database
 from benchmarks.relay import POSTGRESQL, RABBITMQ
 from benchmarks.sink_app import metadata
 

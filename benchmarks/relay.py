@@ -19,8 +19,9 @@ from rich.table import Table
 from sqlalchemy import MetaData
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from benchmarks.backlog import Backlog, plain_url, temporary_database
+from benchmarks.backlog import Backlog, plain_url
 from benchmarks.bench_queue import exchange_with_queue, purge
+from benchmarks.database import temporary_database
 from benchmarks.hand_written import publish_everything
 from outbox import OutboxStore, outbox_table
 from relay.kombu_broker import BrokerOptions, open_broker
