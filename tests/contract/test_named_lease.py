@@ -262,6 +262,20 @@ async def test_a_lease_that_another_has_taken_cancels_the_block(
     assert await leases.holder("month-end") == ("thief", 2)
 
 
+async def test_a_guarded_unit_that_keeps_the_lease_from_renewal_too_long_is_cancelled_and_keeps_nothing(
+    ready: AsyncEngine, leases: NamedLeases, unit: SelfManagedUnitOfWork
+) -> None:
+    with pytest.raises(LeaseLostError):
+        async with leases.hold("month-end", seconds=1) as held, unit:
+            await held.guard(unit)
+            unit.session.add(Order(id=1))
+            await unit.session.flush()
+            await asyncio.Event().wait()
+    assert await stored(ready, Order) == []
+    async with leases.hold("month-end", seconds=1) as held:
+        assert held.token == 2
+
+
 async def test_a_lease_is_renewed_no_longer_than_its_limit(leases: NamedLeases) -> None:
     began = asyncio.get_running_loop().time()
     with pytest.raises(LeaseLostError):
