@@ -1,4 +1,4 @@
-"""Points of a transaction of jobs at which a process stands still, to be killed, or its connection is cut."""
+"""Points of a transaction of jobs at which a process stands still, to be killed there."""
 
 import time
 from collections.abc import Callable
@@ -18,21 +18,10 @@ _REACHED: Final = "tests.reached"
 
 
 def freeze(engine: AsyncEngine, point: str, *, tell: Callable[[], None]) -> None:
-    """At this point call `tell` and block the event loop for ever.
+    """Where a transaction first comes to this point, call `tell` and block the event loop for ever.
 
     Leases are renewed on, since their thread has an engine of its own.
     """
-
-    def stand_still() -> None:
-        tell()
-        time.sleep(3600)
-        raise AssertionError("not killed")
-
-    at_point(engine, point, stand_still)
-
-
-def at_point(engine: AsyncEngine, point: str, do: Callable[[], object]) -> None:
-    """Call `do` each time a transaction comes to this point."""
 
     def look(connection: Connection, cursor: Any, statement: str, *rest: Any) -> None:
         inserts = "INSERT INTO jobs_attempt" in statement
@@ -41,18 +30,18 @@ def at_point(engine: AsyncEngine, point: str, do: Callable[[], object]) -> None:
             connection.info[_REACHED] = True
 
     def before_commit(connection: Connection) -> None:
-        if point == ENDING and connection.info.pop(_REACHED, False):
-            do()
-
-    def forget(connection: Connection) -> None:
-        if not connection.invalidated:
-            connection.info.pop(_REACHED, None)
+        if point == ENDING and _REACHED in connection.info:
+            stand_still()
 
     def after_commit(_connection: Any, record: Any) -> None:
-        if record.info.pop(_REACHED, False):
-            do()
+        if _REACHED in record.info:
+            stand_still()
+
+    def stand_still() -> None:
+        tell()
+        time.sleep(3600)
+        raise AssertionError("not killed")
 
     event.listen(engine.sync_engine, "before_cursor_execute", look)
     event.listen(engine.sync_engine, "commit", before_commit)
-    event.listen(engine.sync_engine, "rollback", forget)
     event.listen(engine.sync_engine, "checkin", after_commit)

@@ -50,9 +50,7 @@ def _can_write(file: Path) -> bool:
         return True
 
 
-@pytest.mark.parametrize(
-    ("database_kind", "handler"), [("postgresql", MAIL), ("mariadb", MAIL), ("sqlite", REPORT)]
-)
+@pytest.mark.parametrize(("database_kind", "handler"), [("postgresql", MAIL), ("sqlite", REPORT)])
 async def test_a_handler_that_blocks_its_thread_for_three_leases_runs_once(
     executing: Executing, handler: str
 ) -> None:
@@ -110,7 +108,7 @@ async def test_an_executor_that_was_stopped_beyond_its_leases_changes_nothing_an
                 assert (await executing.get(name)).progress_percent is None
             assert await executing.faults(at_rest=False) == []
             let_new_go_on.set()
-            await eventually(lambda: executing.all_in(JobState.SUCCEEDED))
+            await executing.until(JobState.SUCCEEDED)
     for name in handlers:
         assert await executing.states(name) == ("succeeded", ["interrupted", "succeeded"])
         assert (await executing.get(name)).result_reference == "new"

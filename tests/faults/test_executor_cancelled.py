@@ -6,7 +6,6 @@ import random
 from jobs import CancelAnswer, JobContext
 from jobs.state import FINAL
 from tests.support.executing import BOOK, MAIL, SCOPE, Executing, job
-from tests.support.waiting import eventually
 
 JOBS = 201
 SECONDS = 0.2
@@ -29,7 +28,7 @@ async def test_two_hundred_jobs_are_cancelled_while_they_end(executing: Executin
     handlers = (MAIL, BOOK) if executing.engine.dialect.name != "sqlite" else (MAIL,)
     await executing.submit(*(job(handlers[n % len(handlers)], f"{n:03d}") for n in range(JOBS)))
     async with executing.executor(behave=work, concurrency=40, lease_seconds=30, status_poll_seconds=0.05):
-        await eventually(lambda: executing.all_in(*FINAL), 30)
+        await executing.until(*FINAL, timeout=30)
         await asyncio.gather(*cancelling)
     assert await executing.faults() == []
     stored = await executing.stored()

@@ -10,7 +10,6 @@ from tests.faults import freeze
 from tests.faults.executor_process import executor_process
 from tests.support.executing import BOOK, CHARGE, MAIL, Executing, job
 from tests.support.process import kill, said
-from tests.support.waiting import eventually
 
 FINAL = (JobState.SUCCEEDED, JobState.INTERRUPTED)
 ONCE = ("succeeded", ["succeeded"])
@@ -31,7 +30,7 @@ async def killed(executing: Executing, *, heres: int = 1, **part: Any) -> None:
 async def finished(executing: Executing) -> None:
     """Let another executor work until all is done."""
     async with executing.executor():
-        await eventually(lambda: executing.all_in(*FINAL))
+        await executing.until(*FINAL)
     assert await executing.faults() == []
 
 

@@ -3,23 +3,17 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
-from jobs import AttemptState, JobContext, JobState, StopReason
+from jobs import JobContext, JobState
 from jobs.execution.failure import DATABASE_LOST
-from jobs.recover import LEASE_EXPIRED
-from tests.faults.freeze import ENDING, at_point
 from tests.support.databases import engine_for
 from tests.support.executing import BOOK, MAIL, SCOPE, Executing, job
-from tests.support.proxy import Reaction, TcpProxy
+from tests.support.proxy import TcpProxy
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.parametrize("database_kind", ["postgresql", "mariadb"])
-
-QUIET = {"concurrency": 1, "poll_interval_seconds": 30.0, "status_poll_seconds": 30.0}
-"""Nothing comes to the database while a handler runs but what the handler and its end bring."""
 
 
 class Gate:
@@ -28,42 +22,24 @@ class Gate:
     def __init__(self) -> None:
         self.entered = asyncio.Semaphore(0)
         self.opened = asyncio.Event()
-        self.stops: list[StopReason | None] = []
 
     async def __call__(self, context: JobContext) -> None:
         self.entered.release()
-        try:
-            await self.opened.wait()
-        except asyncio.CancelledError:
-            self.stops.append(context.stop_reason)
-            raise
+        await self.opened.wait()
 
 
 @contextlib.asynccontextmanager
-async def behind_proxy(
-    executing: Executing,
-    gate: Gate,
-    *,
-    lease_seconds: float = 10,
-    first_end: Reaction = Reaction.SIGNAL_ONLY,
-    **options: Any,
-) -> AsyncIterator[TcpProxy]:
-    """An executor that reaches the database through the proxy, with a job in hand at first.
-
-    first_end: what happens to the first COMMIT that ends an attempt. Afterwards the executor still works.
-    """
-    reactions = [first_end]
-    options["lease_seconds"] = lease_seconds
+async def behind_proxy(executing: Executing, gate: Gate) -> AsyncIterator[TcpProxy]:
+    """An executor behind the proxy, with a job in hand; in the end it still works afterwards."""
     async with (
         TcpProxy.before(executing.url) as proxy,
         engine_for(proxy.through(executing.url)) as engine,
+        executing.executor("through", gate, engine=engine, lease_seconds=15),
     ):
-        at_point(engine, ENDING, lambda: reactions and proxy.react(b"COMMIT", reactions.pop()))
-        async with executing.executor("through", gate, engine=engine, **options):
-            await gate.entered.acquire()
-            yield proxy
-            await executing.submit(job(MAIL, "afterwards"))
-            await eventually(lambda: executing.all_in(JobState.SUCCEEDED), 20)
+        await gate.entered.acquire()
+        yield proxy
+        await executing.submit(job(MAIL, "afterwards"))
+        await executing.until(JobState.SUCCEEDED, timeout=20)
     assert executing.calls.of("afterwards") == [(1, "through")]
     assert await executing.faults() == []
 
@@ -113,35 +89,3 @@ async def test_a_transactional_handler_whose_connection_is_lost_runs_again_from_
     assert await executing.states(BOOK) == ("succeeded", ["interrupted", "succeeded"])
     first, _ = await executing.client.attempts(SCOPE, BOOK)
     assert first.error_code == DATABASE_LOST
-
-
-@pytest.mark.parametrize("handler", [MAIL, BOOK])
-async def test_an_outage_longer_than_the_lease_ends_the_handler_and_the_job_runs_again(
-    executing: Executing, handler: str
-) -> None:
-    await executing.submit(job(handler))
-    gate = Gate()
-    async with behind_proxy(executing, gate, lease_seconds=2) as proxy, outage(proxy):
-        await eventually(lambda: gate.stops)
-        gate.opened.set()
-    assert gate.stops == [StopReason.LEASE_LOST]
-    assert await executing.states(handler) == ("succeeded", ["interrupted", "succeeded"])
-    first, _ = await executing.client.attempts(SCOPE, handler)
-    assert first.error_code == LEASE_EXPIRED
-
-
-@pytest.mark.parametrize("handler", [MAIL, BOOK])
-@pytest.mark.parametrize("reaction", [Reaction.CUT_BEFORE_SERVER, Reaction.CUT_AFTER_REPLY])
-async def test_a_commit_whose_answer_is_lost_ends_the_job_once(
-    executing: Executing, handler: str, reaction: Reaction
-) -> None:
-    await executing.submit(job(handler))
-    gate = Gate()
-    async with behind_proxy(executing, gate, first_end=reaction, **QUIET) as proxy:
-        gate.opened.set()
-        await proxy.seen.wait()
-        await eventually(lambda: executing.all_in(JobState.SUCCEEDED), 20)
-    attempts = await executing.client.attempts(SCOPE, handler)
-    assert attempts[-1].state is AttemptState.SUCCEEDED
-    if reaction is Reaction.CUT_AFTER_REPLY or handler == MAIL:
-        assert len(attempts) == len(executing.calls.of(handler)) == 1

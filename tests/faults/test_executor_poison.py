@@ -8,7 +8,6 @@ from jobs import JobState
 from jobs.recover import LEASE_EXPIRED
 from tests.faults.executor_process import executor_process
 from tests.support.executing import BOOK, MAIL, Executing, job
-from tests.support.waiting import eventually
 
 ATTEMPTS = 5
 QUICK = {"poll_interval_seconds": 0.02}
@@ -29,7 +28,7 @@ async def test_it_ends_interrupted_with_a_reason_and_its_neighbours_succeed(exec
         async with executor_process(executing, does="die", options=QUICK) as process:
             assert await process.wait() == -9
     async with executing.executor():
-        await eventually(lambda: executing.all_in(JobState.SUCCEEDED, JobState.INTERRUPTED))
+        await executing.until(JobState.SUCCEEDED, JobState.INTERRUPTED)
     assert await executing.faults() == []
     assert await executing.states("poison") == ("interrupted", ["interrupted"] * ATTEMPTS)
     assert (await executing.get("poison")).error_code == LEASE_EXPIRED

@@ -45,7 +45,7 @@ async def test_executors_that_are_stopped_again_and_again_lose_nothing(
         assert await executing.faults() == []
     assert not await executing.all_in(JobState.SUCCEEDED), "the last one should find work"
     async with executing.executor(concurrency=50):
-        await eventually(lambda: executing.all_in(JobState.SUCCEEDED), 20)
+        await executing.until(JobState.SUCCEEDED, timeout=20)
     assert await executing.faults() == []
     stored = await executing.stored()
     ends = Counter((row["state"], row["error_code"]) for row in stored.attempts)
@@ -86,7 +86,7 @@ async def test_a_second_signal_ends_the_process_at_once(executing: Executing) ->
         process.terminate()
         assert await asyncio.wait_for(process.wait(), 5) == 128 + signal.SIGTERM
     async with executing.executor():
-        await eventually(lambda: executing.all_in(JobState.SUCCEEDED))
+        await executing.until(JobState.SUCCEEDED)
     for job_id in (MAIL, BOOK):
         assert await executing.states(job_id) == ("succeeded", ["interrupted", "succeeded"])
         first, _ = await executing.client.attempts("shop", job_id)

@@ -18,6 +18,7 @@ from relay.app import App
 from relay.schema import add_messaging_tables
 from tests.support.apps import running
 from tests.support.job_audit import StoredRows, audit_effects, audit_jobs, read_jobs
+from tests.support.waiting import eventually
 from uow.contracts import Contracts
 from uow.event import Event
 from uow.sql.step import run_step
@@ -186,7 +187,12 @@ class Executing:
 
     async def all_in(self, *states: JobState) -> bool:
         """Whether every job is in one of these."""
-        return {row["state"] for row in (await self.stored()).jobs} <= set(states)
+        query = select(job_tables(metadata).job.c.state).distinct()
+        return set(await run_step(self.engine, lambda c: c.execute(query).scalars().all())) <= set(states)
+
+    async def until(self, *states: JobState, timeout: float = 10.0) -> None:
+        """Wait until every job is in one of these."""
+        await eventually(lambda: self.all_in(*states), timeout, interval=0.05)
 
     async def stored(self) -> StoredRows:
         """All rows of jobs and attempts."""

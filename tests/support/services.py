@@ -5,8 +5,6 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-import pytest
-
 REQUIRE_SERVICES = os.environ.get("REQUIRE_SERVICES") == "1"
 
 
@@ -34,6 +32,8 @@ class Service:
         """Its URL; skips the test when it is away, or fails it with REQUIRE_SERVICES=1."""
         if self.reachable():
             return self.url
+        import pytest  # noqa: PLC0415 - the programs that tests start do without
+
         line = f"{self.name} is not reachable; `make services` starts it, or set {self.variable}"
         if REQUIRE_SERVICES:
             pytest.fail(line)
