@@ -3,6 +3,7 @@
 import os
 import socket
 from dataclasses import dataclass
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 REQUIRE_SERVICES = os.environ.get("REQUIRE_SERVICES") == "1"
@@ -30,14 +31,17 @@ class Service:
 
     def require(self) -> str:
         """Its URL; skips the test when it is away, or fails it with REQUIRE_SERVICES=1."""
-        if self.reachable():
-            return self.url
-        import pytest  # noqa: PLC0415 - the programs that tests start do without
+        if not self.reachable():
+            _do_without(f"{self.name} is not reachable; `make services` starts it, or set {self.variable}")
+        return self.url
 
-        line = f"{self.name} is not reachable; `make services` starts it, or set {self.variable}"
-        if REQUIRE_SERVICES:
-            pytest.fail(line)
-        pytest.skip(line)
+
+def _do_without(line: str) -> NoReturn:
+    import pytest  # the programs that tests start need none of it
+
+    if REQUIRE_SERVICES:
+        pytest.fail(line)
+    pytest.skip(line)
 
 
 POSTGRESQL = Service("PostgreSQL", "TEST_POSTGRESQL_URL", "postgresql+asyncpg://root@127.0.0.1:5432/test")
