@@ -56,6 +56,9 @@ class Bench(Shop):
         options = JobOptions(lease_seconds=lease_seconds)
         self.signal = WakeSignal()
         super().__init__(engine, StoredJobs(engine, options, DatabaseClock(), metadata))
+        # On SQLite a look need not wait for whoever writes, nor keep anyone from writing.
+        looking = engine.execution_options(sqlite_begin="DEFERRED")
+        self.seen = StoredJobs(looking, options, DatabaseClock(), metadata)
         self.engine = engine
         self.sessions = handler_sessions_on(self.sessions, engine)
         self.registry = JobRegistry()
@@ -116,7 +119,7 @@ class Bench(Shop):
         left = select(func.count()).select_from(job).where(job.c.state.in_(["queued", "running"]))
 
         async def nothing_left() -> bool:
-            return await self.jobs.step(lambda connection: connection.execute(left).scalar_one()) == 0
+            return await self.seen.step(lambda connection: connection.execute(left).scalar_one()) == 0
 
         await eventually(nothing_left, timeout)
 
@@ -144,13 +147,13 @@ class Bench(Shop):
 
     async def all_put_off(self, count: int) -> bool:
         """Whether so many jobs are queued for later than they were submitted for."""
-        rows = (await self.jobs.rows())["jobs_job"]
+        rows = (await self.seen.rows())["jobs_job"]
         later = [row for row in rows if row["next_run_ticks"].ticks > row["created_ticks"].ticks]
         return len([row for row in later if row["state"] == "queued"]) == count
 
     async def running(self) -> list[AttemptReference]:
         """The attempts that run by what is stored."""
-        rows = (await self.jobs.rows())["jobs_attempt"]
+        rows = (await self.seen.rows())["jobs_attempt"]
         return [
             AttemptReference(row["scope_hash"], row["job_id"], row["ordinal"], row["token"])
             for row in rows
@@ -169,14 +172,14 @@ class Bench(Shop):
         await self.jobs.step(self.jobs.store.cancel, SCOPE, job_id)
 
     async def get(self, job_id: str = "j") -> JobSnapshot:
-        return await self.jobs.get(job_id)
+        return await self.seen.get(job_id)
 
     async def attempts(self, job_id: str = "j") -> list[AttemptRecord]:
-        return list(await self.jobs.step(self.jobs.store.attempts, SCOPE, job_id))
+        return list(await self.seen.step(self.seen.store.attempts, SCOPE, job_id))
 
     async def states(self, job_id: str = "j") -> tuple[str, list[str]]:
         """The state of a job and those of its attempts."""
-        return await self.jobs.states(job_id)
+        return await self.seen.states(job_id)
 
     async def ending(self, job_id: str = "j") -> tuple[str, str | None]:
         """The state of a job and its error code."""
@@ -185,7 +188,7 @@ class Bench(Shop):
 
     async def ends(self) -> dict[str, End]:
         """How all jobs stand, by their ids; read at once."""
-        rows = await self.jobs.rows()
+        rows = await self.seen.rows()
         attempts: dict[str, list[str]] = {row["job_id"]: [] for row in rows["jobs_job"]}
         for row in rows["jobs_attempt"]:
             attempts[row["job_id"]].append(row["state"])
