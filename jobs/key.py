@@ -24,6 +24,9 @@ class AttemptReference:
     ordinal: int
     token: UUID
 
+    def __hash__(self) -> int:
+        return hash(self.token)  # drawn at random; the others would only cost time
+
     @property
     def key(self) -> JobKey:
         """The job."""

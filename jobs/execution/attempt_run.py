@@ -21,12 +21,19 @@ RunReport: TypeAlias = Callable[["AttemptRun", int, str | None], Awaitable[Progr
 class AttemptRun:
     """A started job with its handler; for the event loop's thread only.
 
-    `over` is done when its slot is free: the handler has ended, or is waited for no longer. unit: that of a
-    transactional handler while it runs. timeout_seconds: in force since `begun_at`. called: whether the
+    on_end: called once, when its slot is free: the handler has ended, or is waited for no longer. unit: that
+    of a transactional handler while it runs. timeout_seconds: in force since `begun_at`. called: whether the
     handler was.
     """
 
-    def __init__(self, job: StartedJob, handler: JobHandler, report: RunReport) -> None:
+    def __init__(
+        self,
+        job: StartedJob,
+        handler: JobHandler,
+        report: RunReport,
+        *,
+        on_end: Callable[["AttemptRun"], None] = lambda run: None,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.job = job
         self.handler = handler
@@ -38,7 +45,9 @@ class AttemptRun:
             ThreadJobContext(job, told, loop) if handler.kind is HandlerKind.THREAD else JobContext(job, told)
         )
         self.begun_at = time.monotonic()
-        self.over: asyncio.Future[None] = loop.create_future()
+        self.ended = False
+        self._on_end = on_end
+        self._over: asyncio.Future[None] | None = None
         self.task: asyncio.Task[None] | None = None
         self.given_up = False
         self._interruptible = False
@@ -58,6 +67,15 @@ class AttemptRun:
         """Whether its timeout has passed, noticed or not: an event loop that was blocked notices late."""
         limit = self.timeout_seconds
         return limit is not None and time.monotonic() - self.begun_at >= limit
+
+    @property
+    def over(self) -> asyncio.Future[None]:
+        """Done when its slot is free."""
+        if self._over is None:
+            self._over = asyncio.get_running_loop().create_future()
+            if self.ended:
+                self._over.set_result(None)
+        return self._over
 
     def ask_to_stop(self, reason: StopReason) -> None:
         """Tell the handler to end; the first reason stays, but for a lost lease, which goes before all."""
@@ -79,5 +97,9 @@ class AttemptRun:
     def end(self) -> None:
         """The handler has ended, or is waited for no longer: its slot is free, its task left alone."""
         self._interruptible = False
-        if not self.over.done():
-            self.over.set_result(None)
+        if self.ended:
+            return
+        self.ended = True
+        self._on_end(self)
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)

@@ -41,6 +41,10 @@ class HandlerCall:
         turns = WriteTurns(lease_seconds=store.ground.options.lease_seconds)
         self._turns = turns if database_of(engine).single_writer else None
 
+    def is_free(self, run: AttemptRun) -> bool:
+        """Whether it may call its handler at once and for as long as it likes."""
+        return run.handler.timeout_seconds is None and run.handler.kind is not HandlerKind.TRANSACTIONAL
+
     async def wait_for_turn(self, run: AttemptRun) -> None:
         """Return when this attempt may call its handler; waits where only one may write."""
         if self._turns is not None and run.handler.kind is HandlerKind.TRANSACTIONAL:
@@ -56,8 +60,8 @@ class HandlerCall:
             case HandlerKind.PLAIN:
                 return _checked(await run.handler.function(run.context), run)
             case HandlerKind.THREAD:
-                name = f"job {run.handler.name}"
-                return _checked(await call_in_thread(run.handler.function, run.context, name=name), run)
+                called = call_in_thread(run.handler.function, run.context, name=run.handler.task_name)
+                return _checked(await called, run)
             case HandlerKind.TRANSACTIONAL:
                 return await self._in_unit(run)
             case _:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
 
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -67,16 +66,15 @@ class JobExecutor:
             engine, self._renew, lease_seconds=store.lease_seconds, name="lease renewal of jobs"
         )
         self._settler = Settler(engine, store, self._keeper)
-        self._runner = AttemptRunner(engine, store, self._settler, unit_of_work, recorded=self._recorded)
-        claimer = self._claimer(leases, owner or owner_name())
-        self._claiming = Claiming(
-            engine, claimer, self._begin, options=self._options, wake=self._wake, stop=self._stop
+        self._runner = AttemptRunner(
+            engine,
+            store,
+            self._settler,
+            unit_of_work,
+            recorded=self._recorded,
+            ended=self._unrecorded.discard,
         )
-        poll_seconds = self._options.status_poll_seconds
-        self._watch = CancellationWatch(
-            engine, store, self._runs, poll_seconds=poll_seconds, stop=self._nothing_runs
-        )
-        self._recovery = Recovery(engine, store, self._handlers, stop=self._stop)
+        self._claiming, self._watch, self._recovery = self._loops(engine, leases, owner or owner_name())
 
     @property
     def health(self) -> tuple[LoopHealth, ...]:
@@ -139,39 +137,46 @@ class JobExecutor:
             await asyncio.wait(tasks)
         await self._settler.idle()
 
-    def _claimer(self, leases: LeaseStore, owner: str) -> Claimer:
-        return Claimer(
+    def _loops(
+        self, engine: AsyncEngine, leases: LeaseStore, owner: str
+    ) -> tuple[Claiming, CancellationWatch, Recovery]:
+        claimer = Claimer(
             store=self._store,
             leases=leases,
             owner=owner,
             handlers=self._handlers.keys(),
             put_off_seconds=self._options.unknown_handler_seconds,
         )
+        poll_seconds = self._options.status_poll_seconds
+        return (
+            Claiming(engine, claimer, self._begin, options=self._options, wake=self._wake, stop=self._stop),
+            CancellationWatch(
+                engine, self._store, self._runs, poll_seconds=poll_seconds, stop=self._nothing_runs
+            ),
+            Recovery(engine, self._store, self._handlers, stop=self._stop),
+        )
 
     def _begin(self, jobs: tuple[StartedJob, ...], claimed_at: float) -> None:
         self._keeper.hold([job.reference for job in jobs], claimed_at=claimed_at, on_lost=self._lose)
         loop = asyncio.get_running_loop()
+        self._runner.look()
+        ending, report = self._is_ending, self._runner.call.report
         for job in jobs:
             handler = self._handlers[job.handler, job.handler_version]
-            run = AttemptRun(job, handler, self._runner.call.report)
+            run = AttemptRun(job, handler, report, on_end=self._end)
             self._runs[job.reference] = run
-            run.over.add_done_callback(partial(self._end, run))
-            if self._is_ending:  # since it was being claimed: it does not begin any more
+            if ending:  # since it was being claimed: it does not begin any more
                 run.ask_to_stop(StopReason.SHUTDOWN)
-            task = run.task = loop.create_task(self._runner.run(run), name=f"job {handler.name}")
+            run.task = loop.create_task(self._runner.run(run), name=handler.task_name)
             self._unrecorded.add(run)
-            task.add_done_callback(partial(self._forget, run))
 
     @property
     def _is_ending(self) -> bool:
         return self._stop.requested or (self._task is not None and self._task.cancelling() > 0)
 
-    def _end(self, run: AttemptRun, _over: asyncio.Future[None]) -> None:
+    def _end(self, run: AttemptRun) -> None:
         self._runs.pop(run.reference, None)
         self._claiming.ended(run.job)
-
-    def _forget(self, run: AttemptRun, _task: asyncio.Task[None]) -> None:
-        self._unrecorded.discard(run)
 
     def _recorded(self, run: AttemptRun) -> None:
         if self._claiming.makes_room(run.job.queue):

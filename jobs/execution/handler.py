@@ -53,6 +53,11 @@ class JobHandler:
         """Name and version."""
         return self.name, self.version
 
+    @property
+    def task_name(self) -> str:
+        """What its tasks and threads are called."""
+        return f"job {self.name}"
+
     def _check_signature(self) -> None:
         names = ("context", "unit") if self.kind is HandlerKind.TRANSACTIONAL else ("context",)
         try:

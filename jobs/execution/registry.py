@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from jobs.execution.errors import DuplicateJobHandlerError
+from jobs.execution.errors import DuplicateJobHandlerError, JobHandlerError
 from jobs.execution.handler import JobHandler, kind_of_function
 from jobs.execution.retry_policy import RetryPolicy
 
@@ -41,13 +41,15 @@ class JobRegistry:
 
         Raises DuplicateJobHandlerError, JobHandlerError, JobSubmissionError or ValueError.
         """
+        if not isinstance(name, str):
+            raise JobHandlerError('a handler needs a name: @registry.handler("invoices.render")')
 
         def register(function: F) -> F:
             self.add(
                 JobHandler(
                     name=name,
                     version=version,
-                    kind=kind_of_function(function, name=str(name), transactional=transactional),
+                    kind=kind_of_function(function, name=name, transactional=transactional),
                     function=function,
                     timeout_seconds=self._timeout_seconds if timeout_seconds is None else timeout_seconds,
                     retry=self._retry if retry is None else retry,

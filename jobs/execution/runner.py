@@ -36,7 +36,15 @@ from jobs.store import JobStore
 from uow.failure_text import folder_of, frames_of
 from uow.loop.step import loop_step
 from uow.loop.supervision import log_failure
-from uow.telemetry import JobOutcome, job_span, record_job
+from uow.telemetry import (
+    NOTHING,
+    JobOutcome,
+    OperationSpan,
+    is_tracing,
+    job_span,
+    keep_correlation_id,
+    record_job,
+)
 from uow.unit import SelfManagedUnitOfWork
 from uow.unit_errors import CommitOutcomeUnknownError
 
@@ -53,7 +61,7 @@ class AttemptRunner:
 
     A handler that ignores its timeout, or a stop of the executor, for ten seconds is given up: what it
     ended in is recorded, its slot is free, and what it still does is not kept. recorded: called for each once
-    it is.
+    it is; ended: at the end of its task.
     """
 
     def __init__(
@@ -64,43 +72,62 @@ class AttemptRunner:
         unit_of_work: Callable[[], SelfManagedUnitOfWork],
         *,
         recorded: Callable[[AttemptRun], None],
+        ended: Callable[[AttemptRun], None],
     ) -> None:
         self._engine = engine
         self._store = store
         self._settler = settler
         self._recorded = recorded
+        self._ended = ended
+        self._tracing = False
         self._giving_up: set[asyncio.Task[None]] = set()
         self.call = HandlerCall(engine, store, unit_of_work)
 
+    def look(self) -> None:
+        """See whether there is an SDK for traces; asked for each batch, since it costs more than a job."""
+        self._tracing = is_tracing()
+
     async def run(self, run: AttemptRun) -> None:
-        """Run it to its recorded end."""
+        """Run it to its recorded end, in a task of its own."""
         job = run.job
         try:
-            with job_span(
-                handler=job.handler,
-                handler_version=job.handler_version,
-                queue=job.queue,
-                attempt=job.reference.ordinal,
-                correlation_id=job.correlation_id,
-                traceparent=job.traceparent,
-                tracestate=job.tracestate,
-            ) as span:
-                ending = await self._ending(run)
-                run.end()
-                if run.given_up:
-                    return
-                outcome = await self._settled(run, ending)
-                span.set_outcome(outcome, error_type=ending.error_type)
-            self._count(run, outcome, ending)
+            if self._tracing:
+                await self._run_traced(run)
+            else:
+                keep_correlation_id(job.correlation_id)
+                await self._run(run, NOTHING)
         except Exception as error:  # noqa: BLE001 - a defect of ours; logged, and the lease brings the job back
             log_failure(f"attempt at job {job.reference.job_id}", error)
             self._settler.let_go(run.reference)
         finally:
             run.end()
+            self._ended(run)
+
+    async def _run_traced(self, run: AttemptRun) -> None:
+        job = run.job
+        with job_span(
+            handler=job.handler,
+            handler_version=job.handler_version,
+            queue=job.queue,
+            attempt=job.reference.ordinal,
+            correlation_id=job.correlation_id,
+            traceparent=job.traceparent,
+            tracestate=job.tracestate,
+        ) as span:
+            await self._run(run, span)
+
+    async def _run(self, run: AttemptRun, span: OperationSpan) -> None:
+        ending = await self._ending(run)
+        run.end()
+        if run.given_up:
+            return
+        outcome = await self._settled(run, ending)
+        span.set_outcome(outcome, error_type=ending.error_type)
+        self._count(run, outcome, ending)
 
     def give_up(self, run: AttemptRun) -> None:
         """Wait no longer for a handler that was asked to end; its slot is free."""
-        if run.over.done():
+        if run.ended:
             return
         run.given_up = True
         run.end()
@@ -130,9 +157,12 @@ class AttemptRunner:
             return stopped(run, run.stop_reason, None)
         run.begin()
         try:
-            await self.call.wait_for_turn(run)
-            with self._limited(run):
+            if self.call.is_free(run):
                 result = await self.call.result(run)
+            else:
+                await self.call.wait_for_turn(run)
+                with self._limited(run):
+                    result = await self.call.result(run)
         except (KeyboardInterrupt, GeneratorExit):
             raise  # the process or its event loop is ending, and nothing may be awaited any more
         except BaseException as error:  # noqa: BLE001 - recorded, counted and logged, `sys.exit()` too

@@ -4,7 +4,7 @@ The one place that imports opentelemetry. Nothing is configured for the host, an
 exporter raises changes a result.
 """
 
-from uow.telemetry.correlation import current_correlation_id, use_correlation_id
+from uow.telemetry.correlation import current_correlation_id, keep_correlation_id, use_correlation_id
 from uow.telemetry.job_metric import StoredJobs, record_job
 from uow.telemetry.job_span import job_span
 from uow.telemetry.message_metric import StoredMessages, record_operation
@@ -23,11 +23,12 @@ from uow.telemetry.name import (
     SpanAttribute,
 )
 from uow.telemetry.schedule import record_audit_failure, record_slots, run_span
-from uow.telemetry.span import OperationSpan
+from uow.telemetry.span import NOTHING, OperationSpan, is_tracing
 from uow.telemetry.trace import TraceContext, capture_trace
 
 __all__ = [
     "CORRELATION_BAGGAGE_KEY",
+    "NOTHING",
     "SCOPE",
     "ConsumeOutcome",
     "JobOutcome",
@@ -45,7 +46,9 @@ __all__ = [
     "capture_trace",
     "consume_span",
     "current_correlation_id",
+    "is_tracing",
     "job_span",
+    "keep_correlation_id",
     "publish_span",
     "record_audit_failure",
     "record_job",

@@ -28,6 +28,11 @@ def use_correlation_id(correlation_id: str | None) -> Iterator[None]:
         _current.reset(token)
 
 
+def keep_correlation_id(correlation_id: str | None) -> None:
+    """As `use_correlation_id`, for the rest of the running task, which must be this one thing's own."""
+    _current.set(None if correlation_id is None else check_correlation_id(correlation_id))
+
+
 def current_correlation_id() -> str | None:
     """The correlation id in force here: the one set by `use_correlation_id`, else baggage `correlation_id`.
 
