@@ -13,7 +13,7 @@ from inbox.receipt import AcquiredReceipt, ReceiptKey
 from inbox.row import key_columns, message_columns, message_of
 from inbox.state import ReceiptState
 from inbox.table import DUE_INDEX, LEASED_INDEX
-from uow.sql.planner import unforeseen
+from uow.sql.planner import at_most, unestimated, unforeseen
 
 
 def claim(
@@ -98,18 +98,19 @@ def _longest_due(connection: Connection, ground: Ground, wanted: Mapping[str, in
         due = and_(
             columns.consumer == consumer,
             ground.due(),
-            columns.claim_count < ground.options.isolate_after,
+            unestimated(columns.claim_count < ground.options.isolate_after),
         )
         first = choose(connection, ground, due, index=DUE_INDEX, skip_locked=True)(these)
-        return first.order_by(columns.next_attempt_at, columns.message_id).limit(wanted[consumer])
+        return first.order_by(columns.next_attempt_at, columns.message_id).limit(at_most(wanted[consumer]))
 
     def of_all(these: Columns) -> Select[*tuple[Any, ...]]:
         if len(wanted) == 1:
             return of_consumer(next(iter(wanted)), these)
-        arms = [of_consumer(consumer, [*these, columns.next_attempt_at]).subquery() for consumer in wanted]
+        order = [columns.next_attempt_at.label("by_time"), columns.message_id.label("by_message")]
+        arms = [of_consumer(consumer, [*these, *order]).subquery() for consumer in wanted]
         due = union_all(*(select(arm) for arm in arms)).subquery("due")
         asked = [due.c[column.name] for column in these]
-        return select(*asked).order_by(due.c.next_attempt_at, due.c.message_id).limit(limit)
+        return select(*asked).order_by(due.c.by_time, due.c.by_message).limit(limit)
 
     return of_all
 

@@ -12,7 +12,7 @@ from inbox.receipt import ReceiptLease
 from inbox.row import has_lease
 from inbox.state import ReceiptState
 from uow.sql.clock import OperationalClock
-from uow.sql.planner import unforeseen
+from uow.sql.planner import unestimated, unforeseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class Ground:
         At exactly the expiry it is held no longer.
         """
         columns = self.table.c
-        return and_(
-            has_lease(connection, self.table, leases),
+        running = and_(
             columns.state == ReceiptState.PROCESSING.value,
             columns.lease_expires_at > unforeseen(self.clock.now()),
         )
+        return and_(has_lease(connection, self.table, leases), unestimated(running))
 
     def due(self) -> ColumnElement[bool]:
         """Whether anyone may take a row now: unfinished, its time come, held by nobody."""

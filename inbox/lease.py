@@ -53,5 +53,6 @@ def release(
             "claim_count": 0,
         },
         returning=[*key_columns(ground.table), columns.lease_token],
+        waits=True,
     )
     return asked - {lease_of(row) for row in released}

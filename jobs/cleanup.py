@@ -10,7 +10,7 @@ from uow.sql.delete_given import delete_given
 from uow.sql.dialect import Database, database_of
 from uow.sql.given import Given, given_rows
 from uow.sql.index_hint import read_by
-from uow.sql.planner import unforeseen
+from uow.sql.planner import at_most, unforeseen
 
 
 def cleanup(
@@ -24,7 +24,7 @@ def cleanup(
         read_by(select(columns.scope_hash, columns.job_id), ground.job, FINAL_INDEX)
         .where(columns.state == state.value, columns.completed_ticks < unforeseen(too_old))
         .order_by(columns.completed_ticks)
-        .limit(limit)
+        .limit(at_most(limit))
         .with_for_update(skip_locked=database.skip_locked)
     )
     keys = [JobKey(row[0], row[1]) for row in connection.execute(expired)]

@@ -29,7 +29,7 @@ from jobs.table import DUE_INDEX, NAME_UNITS
 from uow.sql.dialect import Database, database_of
 from uow.sql.given import Given, given_rows
 from uow.sql.index_hint import read_by
-from uow.sql.planner import unforeseen
+from uow.sql.planner import at_most, unestimated, unforeseen
 from uow.sql.types import ExactText
 
 AnySelect: TypeAlias = Select[*tuple[Any, ...]]
@@ -49,9 +49,13 @@ def is_due(ground: Ground, job: FromClause) -> ColumnElement[bool]:
     columns = job.c
     return and_(
         columns.next_run_ticks <= unforeseen(ground.clock.now_ticks()),
-        columns.state == JobState.QUEUED.value,
-        columns.cancel_requested == 0,
-        columns.attempt_count - columns.forgiven_count < columns.max_attempts,
+        unestimated(
+            and_(
+                columns.state == JobState.QUEUED.value,
+                columns.cancel_requested == 0,
+                columns.attempt_count - columns.forgiven_count < columns.max_attempts,
+            )
+        ),
     )
 
 
@@ -104,7 +108,7 @@ def in_lane(
         read_by(select(*columns), job, DUE_INDEX)
         .where(job.c.queued_in == queue, job.c.priority == priority, is_due(ground, job))
         .order_by(job.c.next_run_ticks)
-        .limit(bindparam(LIMIT, type_=Integer()))
+        .limit(at_most(bindparam(LIMIT, type_=Integer())))
     )
 
 

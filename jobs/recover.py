@@ -14,7 +14,7 @@ from jobs.settlement import Settlement
 from jobs.table import LEASED_INDEX
 from uow.sql.dialect import Database, database_of
 from uow.sql.index_hint import read_by
-from uow.sql.planner import unforeseen
+from uow.sql.planner import at_most, unforeseen
 
 LEASE_EXPIRED: Final = "lease_expired"
 """The error code of an attempt that ended because its executor died or lost touch."""
@@ -88,7 +88,7 @@ def _lock_expired(ground: Ground, database: Database, _: None) -> Select[*tuple[
         read_by(running, ground.job, LEASED_INDEX)
         .where(columns.lease_expires_ticks <= unforeseen(ground.clock.now_ticks()))
         .order_by(columns.lease_expires_ticks)
-        .limit(bindparam(_LIMIT, type_=Integer()))
+        .limit(at_most(bindparam(_LIMIT, type_=Integer())))
         .with_for_update(skip_locked=database.skip_locked)
     )
 

@@ -15,6 +15,7 @@ from outbox.table import DUE_INDEX
 from uow.sql.chosen import chosen_by
 from uow.sql.dialect import database_of
 from uow.sql.index_hint import PRIMARY, change_by, joined_as_written, read_by
+from uow.sql.planner import at_most
 
 _ROUNDS: Final = 5
 _LOOK_AHEAD: Final = 8
@@ -53,7 +54,7 @@ def _first_due(ground: Ground, row: FromClause, limit: int) -> Select[int, bool]
         select(row.c.sequence, held(ground, row).label("held"))
         .where(_claimable(ground, row))
         .order_by(row.c.next_attempt_at, row.c.sequence)
-        .limit(limit)
+        .limit(at_most(limit))
         .with_for_update(skip_locked=True)
     )
 

@@ -8,7 +8,7 @@ from outbox.table import FINISHED_INDEX
 from uow.sql.chosen import chosen_by
 from uow.sql.dialect import database_of
 from uow.sql.index_hint import PRIMARY, delete_by, read_by
-from uow.sql.planner import unforeseen
+from uow.sql.planner import at_most, unforeseen
 
 
 def cleanup(connection: Connection, ground: Ground, limit: int) -> int:
@@ -19,7 +19,7 @@ def cleanup(connection: Connection, ground: Ground, limit: int) -> int:
         read_by(select(row.c.sequence), row, FINISHED_INDEX)
         .where(_expired(ground, row))
         .order_by(row.c.completed_at)
-        .limit(limit)
+        .limit(at_most(limit))
     )
     if database_of(connection).locks_only_what_it_takes:
         free = oldest.with_for_update(skip_locked=True)

@@ -215,13 +215,18 @@ async def crowd(request: pytest.FixtureRequest, database_kind: str, inbox: Inbox
 
 async def test_each_verb_finds_its_rows_by_an_index(crowd: Inbox, database_kind: str) -> None:
     key = PRIMARY_KEYS[database_kind]
+    # What is changed in the statement that has locked it is found by its address, which takes no index.
+    again_by = (key,) if database_kind == "mariadb" else ()
     store, receipts = crowd.store, await crowd.step(crowd.store.claim, ["c0", "c1"], limit=64)
     strict = InboxStore(crowd.table, options=InboxOptions(processed_retention_seconds=1))
     again = [receipt.message for receipt in receipts if receipt.consumer == receipts[0].consumer]
     one = receipts[0]
     cases: dict[str, tuple[Callable[[Connection], object], tuple[str, ...]]] = {
-        "claim": (lambda c: store.claim(c, ["c2"], limit=64), (DUE_INDEX, key)),
-        "claim of several": (lambda c: store.claim(c, ["c1", "c2", "c3"], limit=64), (DUE_INDEX, key)),
+        "claim": (lambda c: store.claim(c, ["c2"], limit=64), (DUE_INDEX, *again_by)),
+        "claim of several": (
+            lambda c: store.claim(c, ["c1", "c2", "c3"], limit=64),
+            (DUE_INDEX, *again_by),
+        ),
         "claim_suspect": (lambda c: store.claim_suspect(c, ["c1", "c2"]), (LEASED_INDEX,)),
         "bury": (lambda c: store.bury(c, "c1", max_retry_attempts=0), (LEASED_INDEX,)),
         "acquire": (lambda c: store.acquire(c, one.consumer, again), (key,)),
@@ -232,7 +237,7 @@ async def test_each_verb_finds_its_rows_by_an_index(crowd: Inbox, database_kind:
         "reset": (lambda c: store.reset(c, one.key), (key,)),
         "find": (lambda c: store.find(c, one.key), (key,)),
         "list_failed": (lambda c: store.list_failed(c, limit=10), (FINISHED_INDEX,)),
-        "cleanup": (lambda c: strict.cleanup(c, limit=100), (FINISHED_INDEX, key)),
+        "cleanup": (lambda c: strict.cleanup(c, limit=100), (FINISHED_INDEX, *again_by)),
     }
     wrong = {}
     for name, (verb, indexes) in cases.items():

@@ -6,7 +6,7 @@ Other databases get the plain condition.
 
 from typing import Any, TypeVar
 
-from sqlalchemy import Boolean, ColumnElement, FunctionElement
+from sqlalchemy import Boolean, ColumnElement, FunctionElement, Integer, literal
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.operators import OperatorType
 
@@ -23,6 +23,15 @@ def unforeseen(value: ColumnElement[T]) -> ColumnElement[T]:
     return _Unforeseen(value)
 
 
+def at_most(limit: int | ColumnElement[int]) -> ColumnElement[int]:
+    """`limit`, for LIMIT, of which the planner does not know how large it is; it expects a tenth of the rows.
+
+    For ORDER BY by an index: a planner that thinks hardly more rows than the limit are there finds it
+    cheaper to read all that are in the range, page by page, and to sort them.
+    """
+    return unforeseen(literal(limit, Integer()) if isinstance(limit, int) else limit)
+
+
 def exactly(column: ColumnElement[T], value: ColumnElement[T]) -> ColumnElement[bool]:
     """`column = value`, found by an index that begins with `column`.
 
@@ -33,10 +42,11 @@ def exactly(column: ColumnElement[T], value: ColumnElement[T]) -> ColumnElement[
 
 
 def unestimated(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """`condition`, of which the planner does not know how few rows meet it, and for which it uses no index.
+    """`condition`, of which the planner expects that nearly all rows meet it, and for which it uses no index.
 
-    For what is checked of rows that are found by their key: a planner that thinks hardly any row is running
-    begins with those, by reading the whole table or another index.
+    For what is checked of rows that are found by a key or in the order of an index: a planner that thinks
+    hardly any row is running begins with those, by reading the whole table or another index; one that
+    thinks that hardly any row of a range remains reads the whole range.
     """
     return _Unestimated(condition)
 
@@ -77,7 +87,7 @@ def _plain_condition(element: _Unestimated, compiler: Any, **options: Any) -> st
 
 @compiles(_Unestimated, "postgresql")
 def _case(element: _Unestimated, compiler: Any, **options: Any) -> str:
-    return f"CASE WHEN {compiler.process(element.clauses, **options)} THEN true ELSE false END"
+    return f"(CASE WHEN {compiler.process(element.clauses, **options)} THEN true END IS NOT NULL)"
 
 
 @compiles(_Unforeseen)
