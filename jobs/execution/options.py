@@ -17,7 +17,8 @@ _CONCURRENCY_LIMIT: Final = 10_000
 class ExecutorOptions:
     """How executors take and run jobs. Raises JobOptionError naming option, value and rule.
 
-    queues: those it serves. concurrency: how many handlers run at once in one executor (1 to 10000).
+    queues: those it serves. concurrency: how many handlers run at once in one executor (1 to 10000); each
+    transactional one has a connection of the engine while it runs, so let its pool hold a few more than that.
     queue_concurrency: how many of them at most from that queue. queue_limits: how many jobs of that queue
     may run at once in all executors together; each claim of such a queue is a step of its own.
     argument_bytes: about how many bytes of arguments are in hand at once (1 MiB to 1 GiB).

@@ -268,9 +268,7 @@ async def _forget_cancellation(run: AttemptRun) -> bool:
     """Whether the handler was cancelled; that is over, and cancels nothing that is awaited from now on."""
     task = asyncio.current_task()
     was_cancelled = task is not None and task.cancelling() > 0
-    if (
-        was_cancelled or run.stop_reason is not None
-    ):  # a handler may have said that it was not, and not met it
+    if was_cancelled or run.stop_reason is not None:  # the handler may not have met it yet
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
     while task is not None and task.cancelling():

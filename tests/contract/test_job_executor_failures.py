@@ -12,7 +12,7 @@ from jobs import JobContext, JobFailure, JobRegistry, RetryPolicy, ThreadJobCont
 from tests.support.job_bench import Bench
 from tests.support.jobs import submission
 from tests.support.telemetry import recorded_telemetry
-from uow import Reject, RetryAfter
+from uow import CommitOutcomeUnknownError, Reject, RetryAfter
 from uow.backoff import Backoff
 
 pytest_plugins = ("tests.support.jobs_fixture", "tests.support.job_bench_fixture")
@@ -274,3 +274,15 @@ async def test_a_registry_gives_its_policy_to_handlers_without_one(bench: Bench)
         await bench.over()
     assert await bench.states() == ("failed", ["failed"] * 2)
     assert (await bench.get()).error_code == "timeout"
+
+
+@ON_ONE_DATABASE
+async def test_a_commit_of_unknown_outcome_of_a_handlers_own_unit_is_its_failure(bench: Bench) -> None:
+    """Not an outage that the job could simply be repeated after: nobody knows what was kept."""
+
+    @bench.registry.handler("invoices.render")
+    async def render(context: JobContext) -> None:
+        raise CommitOutcomeUnknownError(None, [])
+
+    await bench.run(submission())
+    assert await bench.ending() == ("failed", "handler_error")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs import JobContext, JobRegistry, JobState, ProgressAnswer, ThreadJobContext
-from tests.support.job_bench import Bench, Gate
+from tests.support.job_bench import NEVER, Bench, Gate
 from tests.support.jobs import key, submission
 from tests.support.telemetry import recorded_telemetry
 from tests.support.waiting import eventually
@@ -195,3 +195,26 @@ async def test_handlers_of_several_registries_run_in_one_executor(bench: Bench) 
     async with bench.executing(bench.executor(other)):
         await bench.over()
     assert [(await bench.get(each)).result_reference for each in "ab"] == ["first", "second"]
+
+
+@ON_ONE_DATABASE
+async def test_the_end_of_a_thread_that_was_asked_to_end_is_awaited(bench: Bench) -> None:
+    heard, release = Gate(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    @bench.registry.handler(HANDLER)
+    def build(context: ThreadJobContext) -> None:
+        loop.call_soon_threadsafe(heard.reached.append, "begun")
+        context.wait(NEVER)
+        loop.call_soon_threadsafe(heard.reached.append, "asked to end")
+        release.wait(20)
+
+    await bench.submit(submission())
+    async with bench.executing() as executor:
+        await heard.until_reached()
+        await bench.cancel()
+        await heard.until_reached(2)
+        assert await bench.states() == ("running", ["running"])
+        assert len(executor.running) == 1
+        release.set()
+        await bench.until("cancelled")

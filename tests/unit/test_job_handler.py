@@ -92,10 +92,16 @@ def test_a_function_that_cannot_be_called_so_is_refused_at_once(
     assert "handler a, version 1" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "ä", "a" * 129, None, 7])
-def test_a_name_that_no_job_can_have_is_refused(name: Any) -> None:
+@pytest.mark.parametrize("name", ["", "a b", "ä", "a" * 129])
+def test_a_name_that_no_job_can_have_is_refused(name: str) -> None:
     with pytest.raises(JobSubmissionError, match="must be 1 to 128 characters"):
         JobRegistry().handler(name)(plain)
+
+
+@pytest.mark.parametrize("name", [None, 7, plain])
+def test_a_decorator_without_a_name_is_refused(name: Any) -> None:
+    with pytest.raises(JobHandlerError, match="a handler needs a name"):
+        JobRegistry().handler(name)
 
 
 @pytest.mark.parametrize("version", [0, -1, 1.0, True, "1", 2_147_483_648])
