@@ -3,9 +3,13 @@
 import pytest
 
 from jobs import JobContext
+from jobs.execution.attempt_run import AttemptRun
+from jobs.execution.ending import Ending
+from jobs.execution.runner import AttemptRunner
 from tests.support.job_bench import NEVER, Bench, Gate, codes
 from tests.support.jobs import submission, submissions
 from tests.support.telemetry import recorded_telemetry
+from uow.telemetry import JobOutcome
 
 pytest_plugins = ("tests.support.jobs_fixture", "tests.support.job_bench_fixture")
 
@@ -104,3 +108,26 @@ async def test_what_other_executors_have_in_hand_is_left_to_them(bench: Bench) -
             gate.open.set()
             await bench.over()
     assert await bench.states() == ("succeeded", ["succeeded"])
+
+
+@ON_ONE_DATABASE
+async def test_a_job_that_a_defect_of_the_executor_has_left_running_comes_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    quick = bench.with_lease(1.0)
+    settled = AttemptRunner._settled
+
+    async def break_once(self: AttemptRunner, run: AttemptRun, ending: Ending) -> JobOutcome:
+        if run.reference.ordinal == 1:
+            raise LookupError("a defect")
+        return await settled(self, run, ending)
+
+    monkeypatch.setattr(AttemptRunner, "_settled", break_once)
+
+    @quick.registry.handler(HANDLER)
+    async def render(context: JobContext) -> None:
+        pass
+
+    await quick.run(submission())
+    assert codes(await quick.attempts()) == [("interrupted", "lease_expired"), ("succeeded", None)]
+    assert "attempt at job j: failed" in caplog.text
