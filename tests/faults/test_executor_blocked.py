@@ -90,7 +90,7 @@ async def test_an_executor_that_was_stopped_beyond_its_leases_changes_nothing_an
         await let_new_go_on.wait()
 
     await executing.submit(*(job(name, arguments={"until": str(let_old_go_on)}) for name in handlers))
-    async with executor_process(executing, process="old", does="linger") as old:
+    async with executor_process(executing, process="old", does="linger", lease_seconds=LEASE_SECONDS) as old:
         for _ in handlers:
             await said(old, "here")
         await stop(old, executing)

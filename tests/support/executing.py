@@ -140,7 +140,7 @@ def executing_app(
 
 def job(handler: str, job_id: str | None = None, *, version: int = 1, **fields: Any) -> JobSubmission:
     """A request for one job; its id is the name of the handler unless another is given."""
-    given = {"arguments": {}} | fields
+    given: dict[str, Any] = {"arguments": {}} | fields
     return JobSubmission.create(
         scope=SCOPE, job_id=job_id or handler, handler=handler, version=version, **given
     )
