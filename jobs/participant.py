@@ -32,7 +32,8 @@ class JobParticipant:
     def stage(self, item: Any, **options: Any) -> Staged:
         """Keep the submission, which is complete and immutable."""
         if options:
-            raise TypeError(f"a JobSubmission takes no options, not {', '.join(sorted(options))}")
+            given = ", ".join(sorted(options))
+            raise TypeError(f"a JobSubmission takes no options, not {given}; use unit.stage(submission)")
         return Staged(key=item.key, content=item.content, value=item)
 
     def conflict(self, staged: Staged, earlier: Staged) -> JobIdentityConflictError:

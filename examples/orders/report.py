@@ -56,7 +56,7 @@ def show_jobs(console: Console, facts: Facts) -> None:
         (
             "attempts lost",
             facts.attempts_lost,
-            "in the hands of the killed executor, without a trace",
+            "in the hands of the killed executor, and undone",
         ),
     ):
         table.add_row(name, str(count), meaning)

@@ -93,6 +93,8 @@ def metadata_problems(metadata: Any) -> list[str]:
 
 def job_problems(metadata: MetaData, registries: Sequence[Any]) -> list[str]:
     """Kinds of registries, handlers that are declared twice, and handlers without tables."""
+    if isinstance(registries, JobRegistry):
+        return ["jobs must be a list of JobRegistry objects, as in jobs=[registry], not one of them"]
     strangers = [each for each in registries if not isinstance(each, JobRegistry)]
     if strangers:
         return [f"jobs must be JobRegistry objects, not {type(each).__name__}" for each in strangers]

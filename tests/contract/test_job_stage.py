@@ -70,6 +70,9 @@ async def test_staging_needs_an_open_unit_that_knows_jobs(shop: Shop) -> None:
     with pytest.raises(TypeError, match="a JobSubmission takes no options, not priority"):
         async with shop.unit() as open_unit:
             open_unit.stage(submission(), priority=1)
+    with pytest.raises(TypeError, match=r"unit\.stage\(submission\)"):
+        async with shop.unit() as open_unit:
+            open_unit.enqueue(submission())
 
 
 async def test_staging_executes_nothing_before_the_unit_commits(shop: Shop) -> None:

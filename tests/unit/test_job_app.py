@@ -71,6 +71,11 @@ def test_what_is_no_registry_is_refused_with_all_other_faults(parts: dict[str, A
     )
 
 
+def test_a_registry_in_place_of_a_list_of_them_is_refused(parts: dict[str, Any]) -> None:
+    (problem,) = problems(parts, jobs=registry(1))
+    assert "jobs=[registry]" in problem
+
+
 def test_handlers_without_tables_of_jobs_are_refused(parts: dict[str, Any]) -> None:
     (problem,) = problems(without_job_tables(parts))
     assert "the metadata has no tables of jobs" in problem
