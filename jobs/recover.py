@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from sqlalchemy import Connection, Integer, Row, Select, bindparam, select
+from sqlalchemy import ColumnElement, Connection, Integer, Row, Select, bindparam, or_, select
 
 from jobs.answer import ExpiredAttempt, Recovered, Settled
 from jobs.ground import Ground
@@ -11,10 +11,11 @@ from jobs.key import AttemptReference
 from jobs.lease import prolong
 from jobs.settle import settle_many
 from jobs.settlement import Settlement
+from jobs.starting import Handlers, is_known, known_parameters
 from jobs.table import LEASED_INDEX
 from uow.sql.dialect import Database, database_of
 from uow.sql.index_hint import read_by
-from uow.sql.planner import at_most, unforeseen
+from uow.sql.planner import at_most, unestimated, unforeseen
 
 LEASE_EXPIRED: Final = "lease_expired"
 """The error code of an attempt that ended because its executor died or lost touch."""
@@ -27,13 +28,16 @@ _LIMIT: Final = "expired_limit"
 def recover_expired(
     connection: Connection,
     ground: Ground,
+    *,
     limit: int,
+    handlers: Handlers | None,
     requeue: Callable[[ExpiredAttempt], bool],
     delay_seconds: Callable[[ExpiredAttempt], float],
 ) -> list[Recovered]:
     """See JobStore.recover_expired."""
-    expired = ground.built(_lock_expired, database_of(connection))
-    attempts = [_expired_attempt(row) for row in connection.execute(expired, {_LIMIT: limit})]
+    expired = ground.built(_lock_expired, database_of(connection), handlers is not None)
+    parameters = {_LIMIT: limit} | ({} if handlers is None else known_parameters(handlers))
+    attempts = [_expired_attempt(row) for row in connection.execute(expired, parameters)]
     endings = [
         Settlement.interrupt(
             attempt.reference,
@@ -73,7 +77,7 @@ def recover(
     return settle_many(connection, ground, [ending], leased=False)[0]
 
 
-def _lock_expired(ground: Ground, database: Database, _: None) -> Select[*tuple[Any, ...]]:
+def _lock_expired(ground: Ground, database: Database, picky: bool) -> Select[*tuple[Any, ...]]:
     columns = ground.job.c
     running: Select[*tuple[Any, ...]] = select(
         columns.scope_hash,
@@ -84,13 +88,21 @@ def _lock_expired(ground: Ground, database: Database, _: None) -> Select[*tuple[
         columns.handler_version,
         columns.owner,
     )
+    chosen = [_may_be_decided(ground)] if picky else []
     return (
         read_by(running, ground.job, LEASED_INDEX)
-        .where(columns.lease_expires_ticks <= unforeseen(ground.clock.now_ticks()))
+        .where(columns.lease_expires_ticks <= unforeseen(ground.clock.now_ticks()), *chosen)
         .order_by(columns.lease_expires_ticks)
         .limit(at_most(bindparam(_LIMIT, type_=Integer())))
         .with_for_update(skip_locked=database.skip_locked)
     )
+
+
+def _may_be_decided(ground: Ground) -> ColumnElement[bool]:
+    """Whether it can be said what becomes of a job: its handler is known, or does not matter."""
+    columns = ground.job.c
+    used_up = columns.attempt_count - columns.forgiven_count >= columns.max_attempts
+    return unestimated(or_(is_known(ground.job), columns.cancel_requested == 1, used_up))
 
 
 def _expired_attempt(row: Row[*tuple[Any, ...]]) -> ExpiredAttempt:

@@ -59,11 +59,16 @@ class Starter:
         owner = {_OWNER: clean_text(self.owner, units=OWNER_UNITS)}
         if self.handlers is None:
             return owner
-        return owner | {_HANDLERS: sorted(self.handlers), _PUT_OFF: ticks_of(self.put_off_seconds)}
+        return owner | known_parameters(self.handlers) | {_PUT_OFF: ticks_of(self.put_off_seconds)}
+
+
+def known_parameters(handlers: Handlers) -> dict[str, Any]:
+    """What a statement with `is_known` is executed with."""
+    return {_HANDLERS: sorted(handlers)}
 
 
 def is_known(job: FromClause) -> ColumnElement[bool]:
-    """Whether the starter has the handler of a job."""
+    """Whether the handler of a job is among those of `known_parameters`."""
     handlers: BindParameter[Any] = bindparam(_HANDLERS, expanding=True)
     return tuple_(job.c.handler, job.c.handler_version).in_(handlers)
 

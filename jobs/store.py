@@ -211,17 +211,26 @@ class JobStore(ScopedJobs):
         connection: Connection,
         *,
         limit: int = 100,
+        handlers: Handlers | None = None,
         requeue: Callable[[ExpiredAttempt], bool] = _always,
         delay_seconds: Callable[[ExpiredAttempt], float] = _at_once,
     ) -> Sequence[Recovered]:
         """Recover up to `limit` (1 to 1000) attempts whose lease has expired, the longest expired first.
 
-        `requeue` says for each whether its handler may run again, and `delay_seconds` when; these attempts
-        count. Call it again while it returns `limit`. Attempts that someone has locked at this moment are
-        left for the next time, and so are those whose row is gone: ATTEMPT_MISSING is told, once in each
-        lease.
+        With `handlers` (names and versions) those of others are left to who has them, unless a cancellation
+        is asked for or no attempt is left: then their jobs end whatever the handler allows. `requeue` says
+        for each whether its handler may run again, and `delay_seconds` when; these attempts count. Call it
+        again while it returns `limit`. Attempts that someone has locked at this moment are left for the next
+        time, and so are those whose row is gone: ATTEMPT_MISSING is told, once in each lease.
         """
-        return recover_expired(connection, self._ground, checked_limit(limit), requeue, delay_seconds)
+        return recover_expired(
+            connection,
+            self._ground,
+            limit=checked_limit(limit),
+            handlers=handlers,
+            requeue=requeue,
+            delay_seconds=delay_seconds,
+        )
 
     def find_attempt_state(self, connection: Connection, reference: AttemptReference) -> AttemptState | None:
         """How an attempt stands, by its own row; None when there is none with this token.

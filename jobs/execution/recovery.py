@@ -27,8 +27,8 @@ class Recovery:
 
     A job runs again where its handler allows that and attempts are left: at once after its first attempt,
     later at a moment drawn from one lease, then two, four and so on, so that the jobs that one process had in
-    hand do not meet again: one of them may be what ends it. Attempts of handlers that are not here are left
-    to executors that have them. Any number of executors recover side by side.
+    hand do not meet again: one of them may be what ends it. What becomes of a job whose handler is not here
+    is left to executors that have it. Any number of executors recover side by side.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Recovery:
             lambda connection: self._store.recover_expired(
                 connection,
                 limit=_PAGE,
+                handlers=self._handlers.keys(),
                 requeue=self._may_run_again,
                 delay_seconds=self._delay_seconds,
             ),

@@ -210,7 +210,10 @@ class TestRunningAttempts:
         )
 
 
-async def test_recovery_reads_what_has_expired(stored: StoredJobs) -> None:
+@pytest.mark.parametrize("handlers", [None, [("invoices.render", 1)]], ids=["any", "known"])
+async def test_recovery_reads_what_has_expired(
+    stored: StoredJobs, handlers: list[tuple[str, int]] | None
+) -> None:
     def expire(connection: Connection) -> None:
         job = stored.tables.job
         some = [f"running-{number:05d}" for number in range(BATCH)]
@@ -218,7 +221,7 @@ async def test_recovery_reads_what_has_expired(stored: StoredJobs) -> None:
         connection.execute(update(job).where(job.c.job_id.in_(some)).values(ago))
 
     def recover(connection: Connection) -> None:
-        assert len(stored.store.recover_expired(connection, limit=50)) == 50
+        assert len(stored.store.recover_expired(connection, limit=50, handlers=handlers)) == 50
 
     await _check(stored, recover, most_rows=2 * BATCH, before=expire)
 

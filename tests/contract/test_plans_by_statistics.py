@@ -116,6 +116,12 @@ VERBS: dict[str, tuple[str, Verb]] = {
         LEASED_INDEX,
         lambda tables, connection: len(tables.jobs.recover_expired(connection, limit=BATCH)),
     ),
+    "recovery of jobs by handlers": (
+        LEASED_INDEX,
+        lambda tables, connection: len(
+            tables.jobs.recover_expired(connection, limit=BATCH, handlers=[("invoices.render", 1)])
+        ),
+    ),
     "claim of jobs": (DUE_INDEX, _claim),
     "claim of jobs by handlers": (
         DUE_INDEX,
