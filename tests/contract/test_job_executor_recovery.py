@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs import JobContext
+from jobs import JobContext, JobRegistry
 from jobs.execution.attempt_run import AttemptRun
 from jobs.execution.ending import Ending
 from jobs.execution.runner import AttemptRunner
@@ -72,6 +72,35 @@ async def test_while_it_runs_an_executor_recovers_what_others_lose(bench: Bench)
         await quick.until_attempt_ended()
     assert await quick.states() == ("queued", ["interrupted"])
     assert (await quick.get()).attempts_left == 4
+
+
+async def test_attempts_of_handlers_that_are_not_here_are_left_to_those_who_have_them(bench: Bench) -> None:
+    other = JobRegistry()
+
+    @other.handler("unheard-of", requeue_interrupted=True)
+    async def hear(context: JobContext) -> str:
+        return f"heard at {context.attempt}"
+
+    @bench.registry.handler(HANDLER)
+    async def render(context: JobContext) -> None:
+        pass
+
+    await bench.submit(submission("theirs", handler="unheard-of"), submission("version", version=2))
+    await bench.submit(submission("last", handler="unheard-of", max_attempts=1), submission("ours"))
+    await bench.submit(submission("cancelled", handler="unheard-of"))
+    await bench.lost_with_their_executor(5)
+    await bench.cancel("cancelled")
+    async with bench.executing(unknown_handler_seconds=0.05):
+        await bench.until("succeeded", "ours")
+        assert await bench.states("theirs") == ("running", ["running"])
+        assert await bench.states("version") == ("running", ["running"])
+        # What becomes of these is no question of their handler.
+        assert await bench.states("last") == ("interrupted", ["interrupted"])
+        assert await bench.states("cancelled") == ("cancelled", ["cancelled"])
+        async with bench.executing(bench.executor(other)):
+            await bench.until("succeeded", "theirs")
+    assert (await bench.get("theirs")).result_reference == "heard at 2"
+    assert await bench.states("version") == ("running", ["running"])
 
 
 @ON_ONE_DATABASE
