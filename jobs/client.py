@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobs.answer import CancelAnswer, JobCounts, RetryAnswer, Submitted
-from jobs.errors import JobNotFoundError
+from jobs.errors import JobNotFoundError, JobSubmissionError
 from jobs.key import JobKey
 from jobs.listing import JobCursor, JobFilter
 from jobs.own_session import OwnSessions
@@ -19,6 +19,7 @@ from jobs.snapshot import AttemptRecord, JobRecord, JobSnapshot
 from jobs.state import FINAL
 from jobs.store import JobStore
 from jobs.submission import JobSubmission
+from uow.contracts.structure import kind_of
 from uow.participant import Staged
 from uow.sql.fault import Fault, fault_of
 from uow.ticks import UtcInstant
@@ -59,6 +60,10 @@ class Jobs:
         self, submissions: Sequence[JobSubmission], *, beside: AsyncSession | None = None
     ) -> Sequence[Submitted]:
         """The same for many, in their order: all are stored or none."""
+        for each in submissions:
+            if not isinstance(each, JobSubmission):
+                rule = f"must be a JobSubmission, as JobSubmission.create(...) makes one, not {kind_of(each)}"
+                raise JobSubmissionError("submission", rule)
         try:
             submitted = await self._own.run(
                 lambda connection: self._store.submit_many(connection, submissions), beside=beside

@@ -15,12 +15,17 @@ from uow.sql.planner import unestimated
 from uow.text import clean_text
 
 
+def check_percent(percent: object) -> None:
+    """Raises ValueError unless it is a whole number, 0 to 100."""
+    if type(percent) is not int or not 0 <= percent <= 100:
+        raise ValueError(f"percent must be a whole number, 0 to 100, not {percent!r}")
+
+
 def progress(
     connection: Connection, ground: Ground, reference: AttemptReference, percent: int, message: str | None
 ) -> ProgressAnswer:
     """See JobStore.progress."""
-    if type(percent) is not int or not 0 <= percent <= 100:
-        raise ValueError(f"percent must be a whole number, 0 to 100, not {percent!r}")
+    check_percent(percent)
     database = database_of(connection)
     parameters = {
         "of_scope_hash": reference.scope_hash,

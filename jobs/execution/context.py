@@ -8,6 +8,7 @@ from jobs.answer import ProgressAnswer
 from jobs.execution.arguments import read_arguments, read_arguments_as
 from jobs.execution.stop_reason import StopReason
 from jobs.key import AttemptReference
+from jobs.progress import check_percent
 from jobs.snapshot import StartedJob
 from uow.ticks import UtcInstant
 
@@ -115,4 +116,5 @@ class JobContext(AttemptFacts):
         `message` is cut to 1000 UTF-16 units. Each call is a small commit of its own; an outage of the
         database raises, so do not report for each row. Raises ValueError for another percentage.
         """
+        check_percent(percent)
         return await self._report(percent, message)

@@ -7,6 +7,7 @@ from jobs.answer import ProgressAnswer
 from jobs.execution.context import AttemptFacts, Report
 from jobs.execution.errors import AttemptStoppedError
 from jobs.execution.stop_reason import StopReason
+from jobs.progress import check_percent
 from jobs.snapshot import StartedJob
 
 
@@ -25,6 +26,7 @@ class ThreadJobContext(AttemptFacts):
 
     def progress(self, percent: int, message: str | None = None) -> ProgressAnswer:
         """As JobContext.progress; waits until it is recorded."""
+        check_percent(percent)
 
         async def report() -> ProgressAnswer:
             return await self._report(percent, message)

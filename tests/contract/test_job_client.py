@@ -21,6 +21,7 @@ from jobs import (
     JobState,
     JobStore,
     JobSubmission,
+    JobSubmissionError,
     RetryAnswer,
     Settlement,
     Submitted,
@@ -69,6 +70,13 @@ class Client:
 async def client(stored: StoredJobs) -> Client:
     await Shop(stored.engine).clear()
     return Client(stored.engine)
+
+
+async def test_what_is_no_submission_is_refused_before_anything_is_stored(stored: StoredJobs) -> None:
+    jobs = Jobs(async_sessionmaker(stored.engine), stored.store)
+    with pytest.raises(JobSubmissionError, match=r"must be a JobSubmission, .* not dict"):
+        await jobs.submit_many([submission(), {"job_id": "k"}])  # type: ignore[list-item]
+    assert await jobs.find(SCOPE, "j") is None
 
 
 async def test_a_submitted_job_is_committed_at_once_and_wakes_executors(client: Client) -> None:

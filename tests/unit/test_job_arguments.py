@@ -69,13 +69,15 @@ def test_a_class_is_made_of_its_json_form() -> None:
     ("kind", "text", "told"),
     [
         (Order, '{"lines": [{"number": "4111"}]}', "the arguments are no Order: see `$.lines[0].number`"),
+        (Line, '{"price": 4111}', "the arguments are no Line: the whole lacks `number`"),
+        (Order, '{"lines": [{"price": 4111}]}', "the arguments are no Order: `$.lines[0]` lacks `number`"),
         (Line, '{"number": "4111", "price": 1}', "the arguments are no Line: see `$.number`"),
         (list[Line], '[{"number": "4111"}]', "the arguments are no list: see `$[0].number`"),
         (dict[str, int], '{"4111": "x"}', "the arguments are no dict: see `$[...]`"),
         (int | str, "[4111]", "the arguments are no int | str: see the whole"),
         (Positive, '{"number": -4111}', "the arguments are no Positive: see the whole"),
         (list[Positive], '[{"number": -4111}]', "the arguments are no list: see `$[0]`"),
-        (Loose, "{}", "the arguments are no Loose: see the whole"),
+        (Loose, "{}", "the arguments are no Loose: the whole lacks `number`"),
     ],
 )
 def test_what_does_not_fit_is_named_by_its_place_and_never_by_its_value(
