@@ -37,33 +37,45 @@ def find_due(
     limit: int,
 ) -> tuple[UtcInstant, Sequence[DueSchedule]]:
     """The present, and a page of the schedules due for at least so long, the longest due first."""
-    columns = ground.tables.schedule.c
-    query = (
-        read_by(_columns(ground), ground.tables.schedule, SCHEDULE_DUE_INDEX)
-        .where(columns.next_fire_ticks <= unforeseen(ground.clock.ticks_after(-late_seconds)))
-        .order_by(columns.next_fire_ticks, columns.name)
-        .limit(limit)
-    )
-    if after is not None:
-        same_slot = and_(columns.next_fire_ticks == after.slot, columns.name > after.name)
-        query = query.where(
-            columns.next_fire_ticks >= after.slot, or_(columns.next_fire_ticks > after.slot, same_slot)
-        )
-    found = [_due(*row) for row in connection.execute(query)]
+    place = None if after is None else (after.slot, after.name)
+    query = _page(ground, "next_fire_ticks", SCHEDULE_DUE_INDEX, late_seconds, place)
+    found = [_due(*row) for row in connection.execute(query.limit(limit))]
     return read_ticks(connection, ground.clock), found
 
 
-def find_waiting(connection: Connection, ground: ScheduleGround, *, limit: int) -> Sequence[DueSchedule]:
-    """Schedules with a slot that waits for the end of a run, the longest waiting first."""
-    columns = ground.tables.schedule.c
-    query = (
-        read_by(_columns(ground), ground.tables.schedule, SCHEDULE_WAITING_INDEX)
-        .where(columns.waiting_nominal_ticks.is_not(None))
-        .order_by(columns.waiting_nominal_ticks)
-        .limit(limit)
-    )
-    rows = connection.execute(query)
+def find_waiting(
+    connection: Connection,
+    ground: ScheduleGround,
+    *,
+    late_seconds: float,
+    after: DueSchedule | None,
+    limit: int,
+) -> Sequence[DueSchedule]:
+    """A page of the schedules with a waiting slot that came at least so long ago, the oldest slot first."""
+    place = None if after is None else (after.waiting, after.name)
+    query = _page(ground, "waiting_nominal_ticks", SCHEDULE_WAITING_INDEX, late_seconds, place)
+    rows = connection.execute(query.limit(limit))
     return [_due(name, slot or waiting, waiting, text, number) for name, slot, waiting, text, number in rows]
+
+
+def _page(
+    ground: ScheduleGround,
+    instant: str,
+    index: str,
+    late_seconds: float,
+    place: tuple[UtcInstant | None, str] | None,
+) -> Select[*tuple[Any, ...]]:
+    columns = ground.tables.schedule.c
+    column = columns[instant]
+    query = (
+        read_by(_columns(ground), ground.tables.schedule, index)
+        .where(column <= unforeseen(ground.clock.ticks_after(-late_seconds)))
+        .order_by(column, columns.name)
+    )
+    if place is None:
+        return query
+    last, name = place
+    return query.where(column >= last, or_(column > last, and_(column == last, columns.name > name)))
 
 
 def _due(

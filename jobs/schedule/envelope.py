@@ -58,7 +58,8 @@ class AuditEnvelope:
                 result = _checked(await schedule.executor.execute(context), context)
             except asyncio.CancelledError:
                 span.set_outcome(RunOutcome.CANCELLED)
-                await self._record(context, partial(self._ended, "cancelled", None))
+                reason = "cancelled" if context.stop_reason is None else context.stop_reason.value
+                await self._record(context, partial(self._ended, reason, None))
                 raise
             except BaseException as error:
                 kind = type(error).__qualname__
@@ -80,7 +81,9 @@ class AuditEnvelope:
     def _ended(
         self, code: str | None, detail: str | None, connection: Connection, context: ScheduleContext
     ) -> None:
-        self._store.record_ended(connection, context.run_id, code=code, detail=detail)
+        self._store.record_ended(
+            connection, context.run_id, attempt=context.attempt, code=code, detail=detail
+        )
 
     async def _record(
         self, context: ScheduleContext, write: Callable[[Connection, ScheduleContext], None]

@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from jobs.schedule.action import Action, ActionKind, record_actions
+from jobs.schedule.cause import Cause
 from jobs.schedule.due import DueSchedule
 from jobs.schedule.ground import SCOPE_HASH, ScheduleGround
 from jobs.schedule.run_identity import job_of, slot_job_id
@@ -64,16 +65,23 @@ class FiringOutcome(StrEnum):
     """It was left out, since a run before it has not ended."""
     DROPPED = "dropped"
     """It was missed, and its policy does not make up for it."""
+    HELD = "held"
+    """It stays in its place until the run before it has ended; nothing was changed."""
     LOST = "lost"
     """Another host, or an operator, was first; nothing was changed."""
+
+
+UNMOVED: Final = frozenset({FiringOutcome.HELD, FiringOutcome.LOST})
+"""Outcomes that leave the schedule as it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
     """One slot to fire: what was found, what is to become of it, and what its job is like.
 
-    waiting: it is the slot that waits, and the schedule does not move on by it. jitter_ticks: how long after
-    the slot the job may start.
+    waiting: it is the slot that waits, and the schedule does not move on by it. in_turn: a slot that was
+    missed, or came before a run that has not ended was queued, is not left out, but stays where it is until
+    then. jitter_ticks: how long after the slot the job may start.
     """
 
     due: DueSchedule
@@ -84,6 +92,7 @@ class Firing:
     priority: int
     jitter_ticks: int = 0
     waiting: bool = False
+    in_turn: bool = False
 
     def run(self, nominal: UtcInstant) -> StagedRun:
         """The run of this slot, with its job; the same whoever fires it."""
@@ -112,30 +121,31 @@ def fire(
     ours = set(connection.execute(lock, given.parameters(seen)).scalars())
     busy = _unfinished(connection, ground, [name for name, _ in seen if name in ours])
     outcomes = [
-        _outcome(firing, busy.get(firing.due.name, 0)) if firing.due.name in ours else FiringOutcome.LOST
+        _outcome(firing, busy.get(firing.due.name)) if firing.due.name in ours else FiringOutcome.LOST
         for firing in firings
     ]
     decided = [
-        (firing, outcome)
-        for firing, outcome in zip(firings, outcomes, strict=True)
-        if outcome is not FiringOutcome.LOST and not (firing.waiting and outcome is FiringOutcome.WAITING)
+        (firing, outcome) for firing, outcome in zip(firings, outcomes, strict=True) if outcome not in UNMOVED
     ]
     if decided:
         _write(connection, ground, decided, host)
     return outcomes
 
 
-def _outcome(firing: Firing, unfinished: int) -> FiringOutcome:
-    if firing.plan.nominal is None:
+def _outcome(firing: Firing, busy_since: UtcInstant | None) -> FiringOutcome:
+    slot = firing.plan.nominal
+    if slot is None:
         return FiringOutcome.DROPPED
-    if firing.waiting:
-        return FiringOutcome.WAITING if unfinished else FiringOutcome.FIRED
-    one_waits = firing.overlap is OverlapPolicy.QUEUE and firing.due.waiting is not None
-    if firing.overlap is OverlapPolicy.ALLOW or not (unfinished or one_waits):
+    if firing.overlap is OverlapPolicy.ALLOW and not firing.waiting:
         return FiringOutcome.FIRED
-    if firing.overlap is OverlapPolicy.SKIP or one_waits:
-        return FiringOutcome.OVERLAPPED
-    return FiringOutcome.WAITING
+    one_waits = firing.due.waiting is not None and not firing.waiting
+    if busy_since is None:  # when the run has ended just now, the one that waits goes first
+        return FiringOutcome.HELD if one_waits else FiringOutcome.FIRED
+    came_before = firing.plan.cause is Cause.MISFIRE or slot < busy_since
+    if firing.waiting or (firing.in_turn and came_before):
+        return FiringOutcome.HELD
+    queues = firing.overlap is OverlapPolicy.QUEUE and not one_waits
+    return FiringOutcome.WAITING if queues else FiringOutcome.OVERLAPPED
 
 
 def _write(
@@ -163,11 +173,13 @@ def _write(
     )
 
 
-def _unfinished(connection: Connection, ground: ScheduleGround, names: Sequence[str]) -> Mapping[str, int]:
-    """How many jobs of each of these schedules have not ended."""
+def _unfinished(
+    connection: Connection, ground: ScheduleGround, names: Sequence[str]
+) -> Mapping[str, UtcInstant]:
+    """Those of these schedules of which a job has not ended, and when the oldest such was queued."""
     if not names:
         return {}
-    given, query = ground.built(_count_unfinished, database_of(connection))
+    given, query = ground.built(_read_unfinished, database_of(connection))
     rows = connection.execute(query, given.parameters([(name,) for name in names]))
     return {row[0]: row[1] for row in rows}
 
@@ -197,8 +209,7 @@ def _actions(firing: Firing, outcome: FiringOutcome, host: str) -> list[Action]:
     found: list[Action] = []
     plan = firing.plan
     if plan.dropped is not None:
-        count = f"{plan.dropped.count} slots" if plan.dropped.count > 1 else "1 slot"
-        detail = f"{count} missed, from {plan.dropped.first} to {plan.dropped.last}"
+        detail = str(plan.dropped)
         found.append(Action(name=firing.due.name, kind=ActionKind.DROPPED, actor=host, detail=detail))
     if outcome is FiringOutcome.OVERLAPPED:
         detail = f"slot {plan.nominal}: the run before it has not ended"
@@ -246,13 +257,15 @@ def _change(ground: ScheduleGround, database: Database, _: None) -> tuple[Given,
     return given, change_given(given, ground.tables.schedule, _seen(ground, given), values)
 
 
-def _count_unfinished(ground: ScheduleGround, database: Database, _: None) -> tuple[Given, Select[str, int]]:
+def _read_unfinished(
+    ground: ScheduleGround, database: Database, _: None
+) -> tuple[Given, Select[str, UtcInstant]]:
     given = given_rows(database, {"name": ExactText(NAME_UNITS)})
     run, job = ground.tables.run, ground.jobs.ground.job
     its_job = and_(job.c.scope_hash == SCOPE_HASH, job.c.job_id == run.c.job_id)
     unfinished = job.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
     query = (
-        select(run.c.open_name, func.count())
+        select(run.c.open_name, func.min(run.c.staged_ticks))
         .select_from(given.source.join(run, run.c.open_name == given.c["name"]).join(job, its_job))
         .where(unfinished)
         .group_by(run.c.open_name)

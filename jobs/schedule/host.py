@@ -14,8 +14,9 @@ from jobs.schedule.cause import Cause
 from jobs.schedule.client import LEADER_LEASE
 from jobs.schedule.due import DueSchedule
 from jobs.schedule.effective import declared_of, jitter_ticks_of, miss_rule_of
-from jobs.schedule.firing import Firing, FiringOutcome
+from jobs.schedule.firing import UNMOVED, Firing, FiringOutcome
 from jobs.schedule.options import ScheduleOptions
+from jobs.schedule.run_policy import MisfirePolicy
 from jobs.schedule.slot_plan import SlotPlan, plan_slot
 from jobs.schedule.store import ScheduleStore
 from jobs.schedule.zone_data import zone_data_version
@@ -93,20 +94,10 @@ class ScheduleHost:
         """Fire what is due now; how many slots were decided."""
         leading = await self._leadership.lead()
         late_seconds = 0.0 if leading else self._options.take_over_seconds
-        decided, after = 0, None
-        while not self._stop.requested:
-            now, due = await loop_step(
-                self._engine,
-                partial(self._store.find_due, late_seconds=late_seconds, after=after, limit=_PAGE),
-            )
-            decided += await self._fire([each for each in due if self._is_ours(each)], now)
-            if len(due) < _PAGE:
-                break
-            after = due[-1]
+        # What waits goes first, so that the slot after it finds room to wait.
+        decided = await self._release_waiting(late_seconds) + await self._fire_due(late_seconds)
         if leading:
-            decided += await self._release_waiting()
-            while await loop_step(self._engine, partial(self._store.settle_runs, limit=_SETTLED_AT_ONCE)):
-                pass
+            await self._settle_runs()
         return decided
 
     async def reconcile(self) -> None:
@@ -122,22 +113,23 @@ class ScheduleHost:
             await self.reconcile()
         while not self._stop.requested:
             began = time.monotonic()
-            await self._beat(began)
-            # A schedule that has more than one slot to make up for has the next at once.
-            while await self.tick() and not self._stop.requested:
-                self.health.tick()
+            decided = await self.tick()
             self.health.tick()
-            if await self._stop.sleep(max(0.01, self._options.tick_seconds - (time.monotonic() - began))):
+            # A schedule that has more than one slot to make up for has the next at once.
+            pause = max(0.01, self._options.tick_seconds - (time.monotonic() - began))
+            if not decided and await self._stop.sleep(pause):
                 return
 
-    async def _beat(self, now: float) -> None:
-        if now < self._beat_at:
+    async def _beat(self) -> None:
+        """Tell that slots are looked after: only once they were."""
+        if time.monotonic() < self._beat_at:
             return
-        self._beat_at = now + self._options.beat_seconds
-        own, zone_data = self._own_clock(), zone_data_version()
+        zone_data = zone_data_version()
         await loop_step(
-            self._engine, lambda c: self._store.beat(c, host=self._owner, zone_data=zone_data, own=own)
+            self._engine,
+            lambda c: self._store.beat(c, host=self._owner, zone_data=zone_data, own=self._own_clock),
         )
+        self._beat_at = time.monotonic() + self._options.beat_seconds
 
     def _is_ours(self, due: DueSchedule) -> bool:
         """Whether we declare it, and with the trigger that is stored."""
@@ -146,22 +138,45 @@ class ScheduleHost:
             return False
         return schedule.trigger.describe() == due.trigger_text
 
-    async def _fire(self, due: Sequence[DueSchedule], now: UtcInstant) -> int:
-        # In a thread: making up for weeks of slots takes longer than the event loop may be held up.
-        plans = await asyncio.to_thread(self._plans, due, now) if due else []
-        firings = [self._firing(each, plan) for each, plan in zip(due, plans, strict=True)]
-        return await self._fire_all(firings)
+    async def _fire_due(self, late_seconds: float) -> int:
+        """Each schedule at most once, so that one with much to make up for holds up no other."""
+        decided, after, tried = 0, None, set[str]()
+        while not self._stop.requested:
+            find = partial(self._store.find_due, late_seconds=late_seconds, after=after, limit=_PAGE)
+            now, due = await loop_step(self._engine, find)
+            ours = [each for each in due if each.name not in tried and self._is_ours(each)]
+            tried.update(each.name for each in ours)
+            # In a thread: making up for weeks of slots takes longer than the event loop may be held up.
+            plans = await asyncio.to_thread(self._plans, ours, now) if ours else []
+            firings = [self._firing(each, plan) for each, plan in zip(ours, plans, strict=True)]
+            decided += await self._fire_all(firings)
+            await self._beat()
+            if len(due) < _PAGE:
+                break
+            after = due[-1]
+        return decided
 
-    async def _release_waiting(self) -> int:
-        waiting = await loop_step(self._engine, partial(self._store.find_waiting, limit=_PAGE))
-        firings = []
-        for each in waiting:
-            if each.name in self._schedules and each.waiting is not None:
-                plan = SlotPlan(
-                    nominal=each.waiting, cause=Cause.SCHEDULE, handled=each.waiting, next_fire=None
-                )
-                firings.append(self._firing(each, plan, waiting=True))
-        return await self._fire_all(firings)
+    async def _release_waiting(self, late_seconds: float) -> int:
+        decided, after = 0, None
+        while not self._stop.requested:
+            find = partial(self._store.find_waiting, late_seconds=late_seconds, after=after, limit=_PAGE)
+            waiting = await loop_step(self._engine, find)
+            decided += await self._fire_all(
+                [
+                    self._release(each, each.waiting)
+                    for each in waiting
+                    if each.name in self._schedules and each.waiting is not None
+                ]
+            )
+            if len(waiting) < _PAGE:
+                break
+            after = waiting[-1]
+        return decided
+
+    async def _settle_runs(self) -> None:
+        settle = partial(self._store.settle_runs, limit=_SETTLED_AT_ONCE)
+        while await loop_step(self._engine, settle) == _SETTLED_AT_ONCE:
+            pass
 
     async def _fire_all(self, firings: Sequence[Firing]) -> int:
         if not firings:
@@ -171,8 +186,7 @@ class ScheduleHost:
             _count(firing, outcome)
         if FiringOutcome.FIRED in outcomes:
             self._committed()
-        unmoved = {FiringOutcome.LOST, FiringOutcome.WAITING}
-        return sum(outcome not in unmoved for outcome in outcomes)
+        return sum(outcome not in UNMOVED for outcome in outcomes)
 
     def _plans(self, due: Sequence[DueSchedule], now: UtcInstant) -> list[SlotPlan]:
         plans = []
@@ -182,6 +196,10 @@ class ScheduleHost:
                 raise AssertionError("a schedule without a trigger is not ours")
             plans.append(plan_slot(schedule.trigger, each.slot, now, miss_rule_of(schedule)))
         return plans
+
+    def _release(self, due: DueSchedule, slot: UtcInstant) -> Firing:
+        plan = SlotPlan(nominal=slot, cause=Cause.SCHEDULE, handled=slot, next_fire=None)
+        return self._firing(due, plan, waiting=True)
 
     def _firing(self, due: DueSchedule, plan: SlotPlan, *, waiting: bool = False) -> Firing:
         declaration = self._schedules[due.name].declaration
@@ -194,11 +212,12 @@ class ScheduleHost:
             priority=declaration.priority,
             jitter_ticks=jitter_ticks_of(due.name, round(declaration.jitter.total_seconds() * 1000)),
             waiting=waiting,
+            in_turn=declaration.misfire is MisfirePolicy.CATCH_UP,
         )
 
 
 def _count(firing: Firing, outcome: FiringOutcome) -> None:
-    if outcome is FiringOutcome.LOST or (firing.waiting and outcome is FiringOutcome.WAITING):
+    if outcome in UNMOVED:
         return
     if firing.plan.dropped is not None:
         count = firing.plan.dropped.count

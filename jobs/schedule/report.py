@@ -91,9 +91,7 @@ def _row(
     return ScheduleRow(name=name, schedule=schedule, state=state, lag_seconds=lag, problems=problems)
 
 
-def _problems(
-    schedule: EffectiveSchedule | None, state: ScheduleState | None, lag: float
-) -> Iterable[str]:
+def _problems(schedule: EffectiveSchedule | None, state: ScheduleState | None, lag: float) -> Iterable[str]:
     if state is None:
         yield "it is declared but not stored: no host with this declaration has started yet"
         return

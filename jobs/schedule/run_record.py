@@ -109,27 +109,37 @@ def stage_runs(connection: Connection, ground: ScheduleGround, runs: Sequence[St
 
 def record_begun(connection: Connection, ground: ScheduleGround, run_id: UUID, attempt: int) -> None:
     """An attempt at the run has begun."""
-    run = ground.tables.run
-    connection.execute(
-        update(run)
-        .where(run.c.run_id == run_id)
-        .values(attempt=attempt, started_ticks=ground.clock.now_ticks(), ended_ticks=None)
-    )
+    begun = {"attempt": attempt, "started_ticks": ground.clock.now_ticks()}
+    _record(connection, ground, run_id, attempt, begun | {"ended_ticks": None, "code": None, "detail": None})
 
 
 def record_ended(
-    connection: Connection, ground: ScheduleGround, run_id: UUID, *, code: str | None, detail: str | None
+    connection: Connection,
+    ground: ScheduleGround,
+    run_id: UUID,
+    *,
+    attempt: int,
+    code: str | None,
+    detail: str | None,
 ) -> None:
     """An attempt at the run has ended; what became of the job is told by `settle_runs`."""
+    ended = {
+        "attempt": attempt,
+        "ended_ticks": ground.clock.now_ticks(),
+        "code": None if code is None else clean_text(code, units=CODE_UNITS),
+        "detail": None if detail is None else clean_text(detail, units=TEXT_UNITS),
+    }
+    _record(connection, ground, run_id, attempt, ended)
+
+
+def _record(
+    connection: Connection, ground: ScheduleGround, run_id: UUID, attempt: int, values: dict[str, Any]
+) -> None:
+    """Nothing of an attempt that lost its lease once another has begun, or the run is settled."""
     run = ground.tables.run
+    is_latest = func.coalesce(run.c.attempt, 0) <= attempt
     connection.execute(
-        update(run)
-        .where(run.c.run_id == run_id)
-        .values(
-            ended_ticks=ground.clock.now_ticks(),
-            code=None if code is None else clean_text(code, units=CODE_UNITS),
-            detail=None if detail is None else clean_text(detail, units=TEXT_UNITS),
-        )
+        update(run).where(run.c.run_id == run_id, run.c.open_name.is_not(None), is_latest).values(values)
     )
 
 
@@ -217,11 +227,12 @@ def _ended_jobs(ground: ScheduleGround, database: Database, _: None) -> Select[*
 def _end(ground: ScheduleGround, database: Database, _: None) -> tuple[Given, Update]:
     given, run = given_rows(database, _ENDED_COLUMNS), ground.tables.run
     ended = func.coalesce(run.c.ended_ticks, given.c["ended_ticks"], type_=InstantTicks())
-    code = func.coalesce(run.c.code, given.c["code"], type_=ExactText(CODE_UNITS))
+    # The job's word goes first: what an attempt takes for a cancellation may be a timeout.
+    code = func.coalesce(given.c["code"], run.c.code, type_=ExactText(CODE_UNITS))
     values = {
         "outcome": given.c["outcome"],
         "ended_ticks": ended,
-        "code": case((given.c["outcome"] == JobState.SUCCEEDED.value, run.c.code), else_=code),
+        "code": case((given.c["outcome"] == JobState.SUCCEEDED.value, null()), else_=code),
         "open_name": null(),
     }
     # One that is retried meanwhile has another moment of staging, and stays open.

@@ -9,17 +9,25 @@ from jobs.schedule.run_policy import MisfirePolicy
 from jobs.schedule.trigger import Trigger
 from uow.ticks import TICKS_PER_SECOND, UtcInstant
 
-_COUNTED_SLOTS: Final = 10_000
+_COUNTED_SLOTS: Final = 1_000
 _SHORTEST_WINDOW_TICKS: Final = TICKS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """Slots that are not run: how many from the first to the last. count: 10,000 stands for more."""
+    """Slots that are not run: how many from the first to the last.
+
+    count: 1,000 stands for that or more, since slots are counted one by one, and a month may hold millions.
+    """
 
     count: int
     first: UtcInstant
     last: UtcInstant
+
+    def __str__(self) -> str:
+        more = " or more" if self.count >= _COUNTED_SLOTS else ""
+        slots = "1 slot" if self.count == 1 else f"{self.count}{more} slots"
+        return f"{slots} missed, from {self.first} to {self.last}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +85,19 @@ def first_kept(trigger: Trigger, due: UtcInstant, now: UtcInstant, rule: MissRul
     kept = _slots(trigger, due, oldest, now, rule.limit + 1)
     if len(kept) <= rule.limit:
         return kept[0] if kept else None
-    # Too many: look back from now in windows that double, until one holds more than enough.
-    window = _SHORTEST_WINDOW_TICKS
+    # Too many: look back from now in windows that double, until one holds enough, then narrow it.
+    enough = 2 * rule.limit
+    too_late, start = now.ticks, now.ticks - _SHORTEST_WINDOW_TICKS
+    too_early: int | None = None
     while True:
-        start = UtcInstant(max(oldest.ticks, now.ticks - window))
-        kept = _slots(trigger, due, start, now, _COUNTED_SLOTS)
-        if len(kept) >= rule.limit or start == oldest:
-            return kept[-rule.limit] if len(kept) >= rule.limit else kept[0]
-        window *= 2
+        kept = _slots(trigger, due, UtcInstant(max(oldest.ticks, start)), now, enough)
+        if rule.limit <= len(kept) < enough:
+            return kept[-rule.limit]
+        if len(kept) >= enough:
+            too_early = start
+        else:
+            too_late = start
+        start = now.ticks - 2 * (now.ticks - start) if too_early is None else (too_early + too_late) // 2
 
 
 def _slots(

@@ -1,6 +1,6 @@
 """The store of schedules: slots become jobs by conditional changes that name the number they saw."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -68,9 +68,19 @@ class ScheduleStore:
         """
         return find_due(connection, self._ground, late_seconds=late_seconds, after=after, limit=limit)
 
-    def find_waiting(self, connection: Connection, *, limit: int = 100) -> Sequence[DueSchedule]:
-        """Schedules of which a slot waits for the end of the run before it."""
-        return find_waiting(connection, self._ground, limit=limit)
+    def find_waiting(
+        self,
+        connection: Connection,
+        *,
+        late_seconds: float = 0.0,
+        after: DueSchedule | None = None,
+        limit: int = 100,
+    ) -> Sequence[DueSchedule]:
+        """Schedules of which a slot waits for the end of the run before it, the oldest slot first.
+
+        late_seconds and after: as for `find_due`.
+        """
+        return find_waiting(connection, self._ground, late_seconds=late_seconds, after=after, limit=limit)
 
     def fire(
         self, connection: Connection, firings: Sequence[Firing], *, host: str
@@ -79,7 +89,7 @@ class ScheduleStore:
 
         One transaction: the schedule moves on, its job is stored, and so is what was left out. LOST where
         the number that a firing names is not the stored one any more, so each slot fires once however many
-        hosts try.
+        hosts try. HELD where a slot has its turn only after the run before it, or after one that waits.
         """
         return fire(connection, self._ground, firings, host=host)
 
@@ -113,10 +123,16 @@ class ScheduleStore:
         record_begun(connection, self._ground, run_id, attempt)
 
     def record_ended(
-        self, connection: Connection, run_id: UUID, *, code: str | None = None, detail: str | None = None
+        self,
+        connection: Connection,
+        run_id: UUID,
+        *,
+        attempt: int,
+        code: str | None = None,
+        detail: str | None = None,
     ) -> None:
-        """An attempt at a run has ended, with a code when it failed."""
-        record_ended(connection, self._ground, run_id, code=code, detail=detail)
+        """An attempt at a run has ended, with a code when it failed; nothing once a later one has begun."""
+        record_ended(connection, self._ground, run_id, attempt=attempt, code=code, detail=detail)
 
     def settle_runs(self, connection: Connection, *, limit: int = 500) -> int:
         """Give the runs whose jobs have ended the outcome of these; how many. Again while it is `limit`."""
@@ -144,8 +160,10 @@ class ScheduleStore:
         """The present by the clock that decides what is due."""
         return read_ticks(connection, self._ground.clock)
 
-    def beat(self, connection: Connection, *, host: str, zone_data: str, own: UtcInstant) -> None:
-        """A host is alive; `own` is the present by its own clock."""
+    def beat(
+        self, connection: Connection, *, host: str, zone_data: str, own: Callable[[], UtcInstant]
+    ) -> None:
+        """A host is alive; `own` tells the present by its own clock."""
         beat(connection, self._ground, host=host, zone_data=zone_data, own=own)
 
     def leave(self, connection: Connection, *, host: str) -> None:
