@@ -17,8 +17,7 @@ from tests.support.process import said
 from tests.support.proxy import Reaction, TcpProxy
 from tests.support.waiting import eventually
 
-JOBS = 240
-SEED = 20_260
+JOBS = 150
 OPTIONS = {"stop_grace_seconds": 0.05, "concurrency": 12}
 
 
@@ -30,11 +29,13 @@ def load(dice: random.Random) -> list[JobSubmission]:
     ]
 
 
-@pytest.mark.parametrize(("database_kind", "stops"), [("postgresql", 10), ("sqlite", 3)])
+@pytest.mark.parametrize(
+    ("database_kind", "stops", "seed"), [("postgresql", 5, 1), ("postgresql", 5, 2), ("sqlite", 3, 3)]
+)
 async def test_executors_that_are_stopped_again_and_again_lose_nothing(
-    executing: Executing, stops: int
+    executing: Executing, stops: int, seed: int
 ) -> None:
-    dice = random.Random(SEED)
+    dice = random.Random(seed)
     await executing.submit(*load(dice))
     for _ in range(stops):
         async with executor_process(executing, options=OPTIONS, lease_seconds=30) as process:
