@@ -77,7 +77,7 @@ def test_an_executor_without_handlers_or_with_a_queue_that_is_none_does_not_begi
     assert (refused.code, "a name in queues must be 1 to 128 characters" in refused.err) == (2, True)
     Shop(tmp_path)
     nothing = shop.run("jobs", "shop:app")
-    assert (nothing.code, "this App has no handlers of jobs" in nothing.err) == (3, True)
+    assert (nothing.code, "neither handlers of jobs nor schedules" in nothing.err) == (3, True)
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,16 @@ pytestmark = pytest.mark.parametrize("database_kind", ["sqlite"])
 
 
 async def test_handlers_that_follow_one_another_closely_lose_no_lease(bench: Bench) -> None:
-    """Each of them holds the write lock nearly all of the time, and together they take several leases."""
-    quick = bench.with_lease(3.0)
+    """Each of them holds the write lock nearly all of the time, and together they take longer than a lease."""
+    quick = bench.with_lease(5.0)
 
     @quick.registry.handler("book", transactional=True)
     async def book(context: JobContext, unit: SelfManagedUnitOfWork) -> None:
         await quick.write(unit, int(context.job_id[1:]))
         await unit.session.flush()
-        await asyncio.sleep(0.11)
+        await asyncio.sleep(0.17)
 
-    await quick.run(*submissions(30, handler="book"), concurrency=30)
+    await quick.run(*submissions(35, handler="book"), concurrency=35)
     ends = await quick.ends()
     assert {(end.state, *end.attempts) for end in ends.values()} == {("succeeded", "succeeded")}
-    assert await quick.counts() == (30, 30, 30)
+    assert await quick.counts() == (35, 35, 35)

@@ -19,7 +19,11 @@ def modules(*folders: str) -> tuple[Path, ...]:
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    try:
+        return ast.parse(text)
+    except SystemError:  # CPython miscounts its depth when a garbage collection falls into the parsing
+        return ast.parse(text)
 
 
 def dotted_name(path: Path) -> str:
