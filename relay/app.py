@@ -11,10 +11,10 @@ from inbox.handlers import Consumer
 from jobs.client import Jobs
 from jobs.execution.handler import JobHandler
 from jobs.execution.registry import JobRegistry, handlers_of
-from jobs.schedule.client import Schedules
-from jobs.schedule.cursor import BatchCursor
-from jobs.schedule.named_lease import NamedLeases
-from jobs.schedule.release_gate import release_problems
+from jobs.schedule.batching.cursor import BatchCursor
+from jobs.schedule.hosting.client import Schedules
+from jobs.schedule.hosting.release_gate import release_problems
+from jobs.schedule.leasing.named_lease import NamedLeases
 from outbox.failure import OutboxCounts
 from relay.admin.status import Status
 from relay.broker import BrokerUnavailableError, TopologyError, TopologyPart
@@ -39,8 +39,8 @@ from uow.sql.step import run_step
 from uow.unit import SelfManagedUnitOfWork
 
 if TYPE_CHECKING:
-    from jobs.schedule.module import ScheduleModule
-    from jobs.schedule.override import ScheduleOverrides
+    from jobs.schedule.declaring.module import ScheduleModule
+    from jobs.schedule.declaring.override import ScheduleOverrides
 
 __all__ = ["App", "AppConfigurationError", "DatabaseUnavailableError", "Environment", "NothingToRunError"]
 

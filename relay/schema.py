@@ -11,8 +11,8 @@ from sqlalchemy import Column, Connection, Dialect, Index, MetaData, Table, insp
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from inbox.table import InboxNotMappedError, add_inbox_table, inbox_table
-from jobs.schedule.cursor_table import add_cursor_table, cursor_table
-from jobs.schedule.table import add_schedule_tables, find_schedule_tables
+from jobs.schedule.batching.cursor_table import add_cursor_table, cursor_table
+from jobs.schedule.storing.table import add_schedule_tables, find_schedule_tables
 from jobs.table import JobsNotMappedError, add_job_tables, job_tables
 from outbox.table import OutboxNotMappedError, add_outbox_table, outbox_table
 from relay.admin.operation import add_operation_table, operation_table

@@ -10,7 +10,7 @@ import typer
 
 from jobs.errors import JobIdentityConflictError, JobOptionError
 from jobs.schedule.errors import UnknownScheduleError
-from jobs.schedule.table import SchedulesNotMappedError
+from jobs.schedule.storing.table import SchedulesNotMappedError
 from jobs.table import JobsNotMappedError
 from relay.admin.dead_queue import NoDeadQueueError
 from relay.admin.failed_message import FailedCursorError

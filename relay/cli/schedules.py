@@ -6,7 +6,7 @@ from uuid import UUID
 import typer
 
 from jobs.answer import RetryAnswer
-from jobs.schedule.control import PauseAnswer
+from jobs.schedule.storing.control import PauseAnswer
 from relay.app import App
 from relay.cli.argument import AppArgument, JsonOption, OperatorOption, examples
 from relay.cli.command import run_command

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.schedule.action import RecordedAction
-from jobs.schedule.report import ScheduleReport, ScheduleRow
-from jobs.schedule.run_record import RunRecord
+from jobs.schedule.hosting.report import ScheduleReport, ScheduleRow
+from jobs.schedule.storing.action import RecordedAction
+from jobs.schedule.storing.run_record import RunRecord
 from relay.cli.jobs_view import instant_text
 from relay.cli.screen import Screen
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from inbox.options import InboxOptions
 from jobs.execution.options import ExecutorOptions
 from jobs.options import JobOptions
-from jobs.schedule.options import ScheduleOptions
+from jobs.schedule.hosting.options import ScheduleOptions
 from outbox.options import OutboxOptions
 from relay.kombu_broker.options import BrokerOptions
 from relay.options import RelayOptions

@@ -7,8 +7,8 @@ from jobs.execution.executor import JobExecutor
 from jobs.execution.housekeeping import JobHousekeeping
 from jobs.execution.options import ExecutorOptions
 from jobs.execution.registry import JobRegistry
-from jobs.schedule.envelope import AuditEnvelope
-from jobs.schedule.host import ScheduleHost
+from jobs.schedule.hosting.envelope import AuditEnvelope
+from jobs.schedule.hosting.host import ScheduleHost
 from relay.composition.ground import JobGround, ProcessGround
 from uow.errors import FixTheCodeError
 

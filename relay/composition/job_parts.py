@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import MetaData
 
 from jobs.execution.registry import JobRegistry
-from jobs.schedule.table import ScheduleTables, find_schedule_tables
+from jobs.schedule.storing.table import ScheduleTables, find_schedule_tables
 from jobs.table import JobTables, find_job_tables
 from relay.composition.check import job_problems
 
 if TYPE_CHECKING:
-    from jobs.schedule.catalog import EffectiveSchedule
+    from jobs.schedule.declaring.catalog import EffectiveSchedule
 
 _LEFT_OUT: Final = (
     "there are schedules, but the metadata has no tables for them; call relay.add_messaging_tables(metadata) "
@@ -56,9 +56,9 @@ def _composed(
 ) -> tuple[Mapping[str, "EffectiveSchedule"], list[str]]:
     if not modules and not overrides:
         return {}, []
-    from jobs.schedule.catalog import ScheduleCatalog, ScheduleCompositionError  # noqa: PLC0415
-    from jobs.schedule.module import ScheduleModule  # noqa: PLC0415
-    from jobs.schedule.override import ScheduleOverrides  # noqa: PLC0415
+    from jobs.schedule.declaring.catalog import ScheduleCatalog, ScheduleCompositionError  # noqa: PLC0415
+    from jobs.schedule.declaring.module import ScheduleModule  # noqa: PLC0415
+    from jobs.schedule.declaring.override import ScheduleOverrides  # noqa: PLC0415
 
     problems = _strangers("schedules", modules, ScheduleModule)
     problems += _strangers("schedule_overrides", overrides, ScheduleOverrides)

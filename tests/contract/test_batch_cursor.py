@@ -12,14 +12,14 @@ import pytest
 from sqlalchemy import MetaData, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from jobs.schedule.batch import Batch, BatchReport, SourceError
-from jobs.schedule.batches import run_batches
-from jobs.schedule.cursor import BatchCursor, CursorMovedError
-from jobs.schedule.cursor_store import CursorState
-from jobs.schedule.cursor_table import CursorsNotMappedError, add_cursor_table, cursor_table
-from jobs.schedule.position import PositionError, PositionUnreadableError
-from jobs.schedule.tenant_scope import ForeignTenantError, TenantScope
-from jobs.schedule.tenants import for_each_tenant
+from jobs.schedule.batching.batch import Batch, BatchReport, SourceError
+from jobs.schedule.batching.batches import run_batches
+from jobs.schedule.batching.cursor import BatchCursor, CursorMovedError
+from jobs.schedule.batching.cursor_store import CursorState
+from jobs.schedule.batching.cursor_table import CursorsNotMappedError, add_cursor_table, cursor_table
+from jobs.schedule.batching.position import PositionError, PositionUnreadableError
+from jobs.schedule.batching.tenant_scope import ForeignTenantError, TenantScope
+from jobs.schedule.batching.tenants import for_each_tenant
 from tests.support.batching import Numbers, Orders, cursor_on, cursor_text, metadata, table
 from tests.support.databases import create_tables
 from tests.support.statements import recorded_statements

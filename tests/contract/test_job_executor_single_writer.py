@@ -15,7 +15,7 @@ pytestmark = pytest.mark.parametrize("database_kind", ["sqlite"])
 
 
 async def test_handlers_that_follow_one_another_closely_lose_no_lease(bench: Bench) -> None:
-    """Each of them holds the write lock nearly all of the time, and together they take longer than a lease."""
+    """Each of them holds the write lock nearly all of the time, and all together longer than a lease."""
     quick = bench.with_lease(5.0)
 
     @quick.registry.handler("book", transactional=True)

@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import MetaData, event, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
-from jobs.schedule.held_lease import HeldLease
-from jobs.schedule.lease_error import LeaseHeldError, LeaseLostError
-from jobs.schedule.named_lease import NamedLeases
-from jobs.schedule.tenant_scope import ForeignTenantError, TenantScope
+from jobs.schedule.batching.tenant_scope import ForeignTenantError, TenantScope
+from jobs.schedule.leasing.held_lease import HeldLease
+from jobs.schedule.leasing.lease_error import LeaseHeldError, LeaseLostError
+from jobs.schedule.leasing.named_lease import NamedLeases
 from tests.support.databases import create_tables
 from tests.support.unit_of_work import Interrupted, Model, Order, checked_out, stored
 from tests.support.waiting import eventually

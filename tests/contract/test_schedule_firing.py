@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from jobs.schedule.cause import Cause
-from jobs.schedule.due import DueSchedule
-from jobs.schedule.firing import Firing, FiringOutcome
-from jobs.schedule.ground import SCOPE
-from jobs.schedule.host import ScheduleHost
-from jobs.schedule.run_identity import run_id_of
-from jobs.schedule.run_policy import OverlapPolicy
-from jobs.schedule.slot_plan import SlotPlan
+from jobs.schedule.declaring.run_policy import OverlapPolicy
+from jobs.schedule.hosting.host import ScheduleHost
+from jobs.schedule.storing.cause import Cause
+from jobs.schedule.storing.due import DueSchedule
+from jobs.schedule.storing.firing import Firing, FiringOutcome
+from jobs.schedule.storing.ground import SCOPE
+from jobs.schedule.storing.run_identity import run_id_of
+from jobs.schedule.storing.slot_plan import SlotPlan
 from tests.support.schedules import NAME, MakeEngine, StoredSchedules, at, schedule, seconds_of
 from uow.ticks import UtcInstant
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jobs.schedule.action import ActionKind
-from jobs.schedule.cause import Cause
-from jobs.schedule.run_policy import MisfirePolicy, OverlapPolicy
+from jobs.schedule.declaring.run_policy import MisfirePolicy, OverlapPolicy
+from jobs.schedule.storing.action import ActionKind
+from jobs.schedule.storing.cause import Cause
 from tests.support.schedules import MakeEngine, StoredSchedules, at, schedule
 from tests.support.statements import recorded_statements
 from tests.support.telemetry import recorded_telemetry

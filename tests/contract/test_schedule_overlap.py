@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jobs.schedule.action import ActionKind
-from jobs.schedule.run_policy import OverlapPolicy
+from jobs.schedule.declaring.run_policy import OverlapPolicy
+from jobs.schedule.storing.action import ActionKind
 from tests.support.schedules import NAME, MakeEngine, StoredSchedules, at, catalog_of, crowd, schedule
 from tests.support.telemetry import recorded_telemetry
 

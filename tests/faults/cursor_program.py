@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.schedule.batch import Batch
-from jobs.schedule.batches import run_batches
+from jobs.schedule.batching.batch import Batch
+from jobs.schedule.batching.batches import run_batches
 from tests.support.batching import Numbers, Orders, cursor_on
 from tests.support.databases import engine_for
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from sqlalchemy import MetaData
 from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
 
-from jobs.schedule.held_lease import HeldLease
-from jobs.schedule.lease_error import LeaseLostError
-from jobs.schedule.named_lease import NamedLeases
+from jobs.schedule.leasing.held_lease import HeldLease
+from jobs.schedule.leasing.lease_error import LeaseLostError
+from jobs.schedule.leasing.named_lease import NamedLeases
 from tests.support.databases import engine_for
 from tests.support.unit_of_work import Order
 from uow import SelfManagedUnitOfWork

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from jobs.schedule.held_lease import HeldLease
-from jobs.schedule.lease_error import LeaseHeldError
-from jobs.schedule.named_lease import NamedLeases
+from jobs.schedule.leasing.held_lease import HeldLease
+from jobs.schedule.leasing.lease_error import LeaseHeldError
+from jobs.schedule.leasing.named_lease import NamedLeases
 from tests.faults.lease_program import metadata, table
 from tests.support.databases import create_tables, engine_for
 from tests.support.process import kill, program, said

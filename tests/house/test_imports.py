@@ -61,8 +61,8 @@ def test_a_process_that_only_writes_loads_neither_broker_nor_cron_nor_web(packag
 
 
 def test_schedules_load_the_cron_library_by_one_module_alone() -> None:
-    assert _importers_of("croniter", but_not="jobs.schedule.wall_pattern") == []
-    assert "croniter" in _loaded_by(["jobs.schedule.wall_pattern"])
+    assert _importers_of("croniter", but_not="jobs.schedule.occurrence.wall_pattern") == []
+    assert "croniter" in _loaded_by(["jobs.schedule.occurrence.wall_pattern"])
 
 
 def test_the_composition_root_loads_kombu_only_when_a_broker_is_opened() -> None:

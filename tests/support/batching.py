@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import MetaData, Table, insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
 
-from jobs.schedule.batch import Batch
-from jobs.schedule.cursor import BatchCursor
-from jobs.schedule.cursor_store import CursorStore
-from jobs.schedule.cursor_table import add_cursor_table
+from jobs.schedule.batching.batch import Batch
+from jobs.schedule.batching.cursor import BatchCursor
+from jobs.schedule.batching.cursor_store import CursorStore
+from jobs.schedule.batching.cursor_table import add_cursor_table
 from tests.support.unit_of_work import Order
 from uow import SelfManagedUnitOfWork
 

@@ -2,26 +2,27 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, MetaData, delete, insert, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from jobs.options import JobOptions
-from jobs.schedule.action import RecordedAction
-from jobs.schedule.catalog import EffectiveSchedule, ScheduleCatalog
-from jobs.schedule.client import Schedules
-from jobs.schedule.context import ScheduleContext
-from jobs.schedule.declaration import ScheduleDeclaration
-from jobs.schedule.ground import SCOPE
-from jobs.schedule.host import ScheduleHost
-from jobs.schedule.module import ScheduleModule
-from jobs.schedule.options import ScheduleOptions
-from jobs.schedule.override import ScheduleOverrides
-from jobs.schedule.run_record import RunRecord
-from jobs.schedule.state import ScheduleState
-from jobs.schedule.store import ScheduleStore
-from jobs.schedule.table import schedule_tables
+from jobs.schedule.declaring.catalog import EffectiveSchedule, ScheduleCatalog
+from jobs.schedule.declaring.declaration import ScheduleDeclaration
+from jobs.schedule.declaring.module import ScheduleModule
+from jobs.schedule.declaring.override import ScheduleOverrides
+from jobs.schedule.hosting.client import Schedules
+from jobs.schedule.hosting.context import ScheduleContext
+from jobs.schedule.hosting.host import ScheduleHost
+from jobs.schedule.hosting.options import ScheduleOptions
+from jobs.schedule.storing.action import RecordedAction
+from jobs.schedule.storing.ground import SCOPE
+from jobs.schedule.storing.run_record import RunRecord
+from jobs.schedule.storing.state import ScheduleState
+from jobs.schedule.storing.store import ScheduleStore
+from jobs.schedule.storing.table import schedule_tables
 from jobs.settlement import Settlement
 from jobs.snapshot import JobSnapshot
 from jobs.table import job_tables
@@ -214,6 +215,7 @@ class StoredSchedules:
         await self.step(lambda connection: connection.execute(statement))
 
 
+@cache
 def crowd(count: int, **fields: Any) -> ScheduleCatalog:
     """The schedules that `StoredSchedules.fill` stores."""
     return catalog_of(*(schedule(f"crowd.{number:05d}", **fields) for number in range(count)))

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.schedule.position import PositionError, PositionUnreadableError, read_position, write_position
+from jobs.schedule.batching.position import (
+    PositionError,
+    PositionUnreadableError,
+    read_position,
+    write_position,
+)
 
 _NESTED: list[Any] = []
 _NESTED.append(_NESTED)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from jobs.schedule.catalog import ScheduleCatalog, ScheduleCompositionError
-from jobs.schedule.context import ScheduleContext
-from jobs.schedule.cron import CronSchedule
-from jobs.schedule.declaration import ScheduleDeclaration
-from jobs.schedule.interval import IntervalSchedule
-from jobs.schedule.module import ScheduleModule
-from jobs.schedule.policy import FoldPolicy, GapPolicy
+from jobs.schedule.declaring.catalog import ScheduleCatalog, ScheduleCompositionError
+from jobs.schedule.declaring.declaration import ScheduleDeclaration
+from jobs.schedule.declaring.module import ScheduleModule
+from jobs.schedule.hosting.context import ScheduleContext
+from jobs.schedule.occurrence.cron import CronSchedule
+from jobs.schedule.occurrence.interval import IntervalSchedule
+from jobs.schedule.occurrence.policy import FoldPolicy, GapPolicy
 from uow.errors import FixTheCodeError
 from uow.ticks import UtcInstant
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.schedule.cron import CronSchedule
-from jobs.schedule.policy import FoldPolicy, GapPolicy
-from jobs.schedule.trigger import upcoming
+from jobs.schedule.occurrence.cron import CronSchedule
+from jobs.schedule.occurrence.policy import FoldPolicy, GapPolicy
+from jobs.schedule.occurrence.trigger import upcoming
 from tests.support.wall_walk import CHANGES, Window, changes, due, utc
 from uow.ticks import TICKS_PER_SECOND, UtcInstant
 

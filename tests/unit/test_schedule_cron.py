@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.schedule.cron import CronSchedule
-from jobs.schedule.cron_expression import CronExpression
-from jobs.schedule.policy import FoldPolicy, GapPolicy
-from jobs.schedule.trigger import upcoming
+from jobs.schedule.occurrence.cron import CronSchedule
+from jobs.schedule.occurrence.cron_expression import CronExpression
+from jobs.schedule.occurrence.policy import FoldPolicy, GapPolicy
+from jobs.schedule.occurrence.trigger import upcoming
 from uow.ticks import MAXIMUM_TICKS, UtcInstant
 
 START = UtcInstant.parse("2026-01-01T00:00:00Z")

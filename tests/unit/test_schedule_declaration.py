@@ -10,14 +10,14 @@ from typing import Any, cast, get_type_hints
 
 import pytest
 
-from jobs.schedule.catalog import ScheduleCatalog
-from jobs.schedule.context import ScheduleContext
-from jobs.schedule.declaration import ScheduleDeclaration
-from jobs.schedule.executor import ScheduleExecutorError, executor_of
-from jobs.schedule.module import DeclarationFields, ScheduleModule
-from jobs.schedule.policy import FoldPolicy, GapPolicy
-from jobs.schedule.result import ScheduleResult
-from jobs.schedule.run_policy import MisfirePolicy, OverlapPolicy
+from jobs.schedule.declaring.catalog import ScheduleCatalog
+from jobs.schedule.declaring.declaration import ScheduleDeclaration
+from jobs.schedule.declaring.executor import ScheduleExecutorError, executor_of
+from jobs.schedule.declaring.module import DeclarationFields, ScheduleModule
+from jobs.schedule.declaring.result import ScheduleResult
+from jobs.schedule.declaring.run_policy import MisfirePolicy, OverlapPolicy
+from jobs.schedule.hosting.context import ScheduleContext
+from jobs.schedule.occurrence.policy import FoldPolicy, GapPolicy
 from uow.text import TextError
 
 CONTEXT = cast("ScheduleContext", object())
@@ -170,6 +170,7 @@ def test_a_failure_needs_a_code_that_can_be_stored(code: Any) -> None:
 
 
 def test_declaring_schedules_loads_no_cron_library() -> None:
-    program = "import sys, jobs.schedule.module, jobs.schedule.override; sys.exit('croniter' in sys.modules)"
+    imported = "jobs.schedule.declaring.module, jobs.schedule.declaring.override"
+    program = f"import sys, {imported}; sys.exit('croniter' in sys.modules)"
     home = Path(__file__).parents[2]
     assert subprocess.run([sys.executable, "-c", program], cwd=home, check=False).returncode == 0

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.schedule.cron import CronSchedule
 from jobs.schedule.errors import ScheduleError
-from jobs.schedule.interval import IntervalSchedule
-from jobs.schedule.trigger import Trigger, upcoming
+from jobs.schedule.occurrence.cron import CronSchedule
+from jobs.schedule.occurrence.interval import IntervalSchedule
+from jobs.schedule.occurrence.trigger import Trigger, upcoming
 from uow.errors import FixTheCodeError
 from uow.ticks import MAXIMUM_TICKS, UtcInstant
 

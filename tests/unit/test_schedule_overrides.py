@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from jobs.schedule.catalog import EffectiveSchedule, ScheduleCatalog, ScheduleCompositionError
-from jobs.schedule.context import ScheduleContext
-from jobs.schedule.cron import CronSchedule
-from jobs.schedule.duration import read_duration
-from jobs.schedule.interval import IntervalSchedule
-from jobs.schedule.module import ScheduleModule
-from jobs.schedule.override import ScheduleOverrides
-from jobs.schedule.run_policy import MisfirePolicy, OverlapPolicy
+from jobs.schedule.declaring.catalog import EffectiveSchedule, ScheduleCatalog, ScheduleCompositionError
+from jobs.schedule.declaring.duration import read_duration
+from jobs.schedule.declaring.module import ScheduleModule
+from jobs.schedule.declaring.override import ScheduleOverrides
+from jobs.schedule.declaring.run_policy import MisfirePolicy, OverlapPolicy
+from jobs.schedule.hosting.context import ScheduleContext
+from jobs.schedule.occurrence.cron import CronSchedule
+from jobs.schedule.occurrence.interval import IntervalSchedule
 from relay.settings import read_settings
 from uow.text import TextError
 from uow.ticks import UtcInstant

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.schedule.cron import CronSchedule
-from jobs.schedule.cron_expression import CronExpression
 from jobs.schedule.errors import CronError, ScheduleError
-from jobs.schedule.policy import FoldPolicy, GapPolicy
+from jobs.schedule.occurrence.cron import CronSchedule
+from jobs.schedule.occurrence.cron_expression import CronExpression
+from jobs.schedule.occurrence.policy import FoldPolicy, GapPolicy
 from uow.errors import FixTheCodeError
 from uow.ticks import UtcInstant
 

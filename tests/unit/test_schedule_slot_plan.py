@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.schedule.cause import Cause
-from jobs.schedule.cron import CronSchedule
-from jobs.schedule.interval import IntervalSchedule
-from jobs.schedule.run_policy import MisfirePolicy
-from jobs.schedule.slot_plan import Dropped, MissRule, SlotPlan, plan_slot
-from jobs.schedule.trigger import Trigger
+from jobs.schedule.declaring.run_policy import MisfirePolicy
+from jobs.schedule.occurrence.cron import CronSchedule
+from jobs.schedule.occurrence.interval import IntervalSchedule
+from jobs.schedule.occurrence.trigger import Trigger
+from jobs.schedule.storing.cause import Cause
+from jobs.schedule.storing.slot_plan import Dropped, MissRule, SlotPlan, plan_slot
 from uow.ticks import UtcInstant
 
 START = UtcInstant.from_datetime(datetime(2026, 1, 1, tzinfo=UTC))

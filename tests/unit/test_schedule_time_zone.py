@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobs.schedule.errors import ScheduleError
-from jobs.schedule.time_zone import ClockChange, TimeZone
+from jobs.schedule.occurrence.time_zone import ClockChange, TimeZone
 
 
 def test_a_zone_is_its_name() -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.schedule.scoped_name import stored_lease_name
-from jobs.schedule.tenant_report import TenantsFailedError
-from jobs.schedule.tenant_scope import ForeignTenantError, TenantScope, current_tenant
-from jobs.schedule.tenants import TenantListError, for_each_tenant
+from jobs.schedule.batching.scoped_name import stored_lease_name
+from jobs.schedule.batching.tenant_report import TenantsFailedError
+from jobs.schedule.batching.tenant_scope import ForeignTenantError, TenantScope, current_tenant
+from jobs.schedule.batching.tenants import TenantListError, for_each_tenant
 from uow import TextError
 from uow.text import utf16_units
 
@@ -243,8 +243,8 @@ def test_a_lease_has_another_stored_name_for_each_name_and_tenant() -> None:
 
 
 def test_errors_come_through_a_pickle() -> None:
-    from jobs.schedule.cursor import CursorMovedError
-    from jobs.schedule.lease_error import LeaseHeldError, LeaseLostError
+    from jobs.schedule.batching.cursor import CursorMovedError
+    from jobs.schedule.leasing.lease_error import LeaseHeldError, LeaseLostError
 
     for error in (
         LeaseHeldError("a", None, "host", 3),

@@ -1,0 +1,1 @@
+"""Long work in batches with cursors, for many tenants."""

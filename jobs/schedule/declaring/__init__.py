@@ -1,0 +1,1 @@
+"""What modules declare and deployments change: declarations, executors, and the catalog in force."""

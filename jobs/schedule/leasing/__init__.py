@@ -1,0 +1,1 @@
+"""Named leases for work of any kind, and the guard of what is written under them."""
