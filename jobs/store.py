@@ -212,22 +212,26 @@ class JobStore(ScopedJobs):
         *,
         limit: int = 100,
         handlers: Handlers | None = None,
+        abandoned_seconds: float = 86_400.0,
         requeue: Callable[[ExpiredAttempt], bool] = _always,
         delay_seconds: Callable[[ExpiredAttempt], float] = _at_once,
     ) -> Sequence[Recovered]:
         """Recover up to `limit` (1 to 1000) attempts whose lease has expired, the longest expired first.
 
-        With `handlers` (names and versions) those of others are left to who has them, unless a cancellation
-        is asked for or no attempt is left: then their jobs end whatever the handler allows. `requeue` says
-        for each whether its handler may run again, and `delay_seconds` when; these attempts count. Call it
-        again while it returns `limit`. Attempts that someone has locked at this moment are left for the next
-        time, and so are those whose row is gone: ATTEMPT_MISSING is told, once in each lease.
+        With `handlers` (names and versions) those of others are left to who has them, and do not count for
+        `limit`, unless a cancellation is asked for, no attempt is left, or their lease expired more than
+        `abandoned_seconds` ago: then their jobs end, and an operator may retry them. `requeue` says for each
+        of the known whether its handler may run again, and `delay_seconds` when; these attempts count. Call
+        it again while it returns `limit`. Attempts that someone has locked at this moment are left for the
+        next time, and so are those whose row is gone: ATTEMPT_MISSING is told, once in each lease. Raises
+        ValueError for `abandoned_seconds` that are no time.
         """
         return recover_expired(
             connection,
             self._ground,
             limit=checked_limit(limit),
             handlers=handlers,
+            abandoned_seconds=abandoned_seconds,
             requeue=requeue,
             delay_seconds=delay_seconds,
         )

@@ -28,7 +28,8 @@ class Recovery:
     A job runs again where its handler allows that and attempts are left: at once after its first attempt,
     later at a moment drawn from one lease, then two, four and so on, so that the jobs that one process had in
     hand do not meet again: one of them may be what ends it. What becomes of a job whose handler is not here
-    is left to executors that have it. Any number of executors recover side by side.
+    is left to executors that have it, for a day: then it ends as interrupted. Any number of executors recover
+    side by side.
     """
 
     def __init__(

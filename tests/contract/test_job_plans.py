@@ -210,7 +210,9 @@ class TestRunningAttempts:
         )
 
 
-@pytest.mark.parametrize("handlers", [None, [("invoices.render", 1)]], ids=["any", "known"])
+@pytest.mark.parametrize(
+    "handlers", [None, [("invoices.render", 1)], [("unknown", 1)]], ids=["any", "known", "abandoned"]
+)
 async def test_recovery_reads_what_has_expired(
     stored: StoredJobs, handlers: list[tuple[str, int]] | None
 ) -> None:
@@ -221,7 +223,10 @@ async def test_recovery_reads_what_has_expired(
         connection.execute(update(job).where(job.c.job_id.in_(some)).values(ago))
 
     def recover(connection: Connection) -> None:
-        assert len(stored.store.recover_expired(connection, limit=50, handlers=handlers)) == 50
+        recovered = stored.store.recover_expired(
+            connection, limit=50, handlers=handlers, abandoned_seconds=0.5
+        )
+        assert len(recovered) == 50
 
     await _check(stored, recover, most_rows=2 * BATCH, before=expire)
 

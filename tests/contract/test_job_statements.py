@@ -27,6 +27,7 @@ EXPECTED = {
     "settle_many, all kinds": {"postgresql": 1, "sqlite": 2, "mariadb": 2},
     "settle_many, fenced": {"postgresql": 2, "sqlite": 2, "mariadb": 2},
     "recover_expired": {"postgresql": 2, "sqlite": 3, "mariadb": 3},
+    "recover_expired, some abandoned": {"postgresql": 2, "sqlite": 3, "mariadb": 3},
     "list": {"postgresql": 1, "sqlite": 1, "mariadb": 1},
     "counts": {"postgresql": 4, "sqlite": 4, "mariadb": 4},
     "cleanup": {"postgresql": 3, "sqlite": 3, "mariadb": 3},
@@ -97,6 +98,13 @@ async def _numbers(stored: StoredJobs, batch: int) -> dict[str, int]:
     assert len(report.put_off) == 1
     cleanup = stored.step(store.cleanup, JobState.SUCCEEDED, older_than_seconds=0, limit=batch)
     assert await counted("cleanup", cleanup) == batch
+
+    await stored.clear()
+    await stored.submit(*submissions(batch, prefix=f"unknown {batch}-", handler="unknown"))
+    await stored.claim(limit=1000)
+    stored.advance(2 * 86_400)
+    recovering = stored.step(store.recover_expired, limit=batch, handlers=known)
+    assert len(await counted("recover_expired, some abandoned", recovering)) == batch
     return counted.numbers
 
 
