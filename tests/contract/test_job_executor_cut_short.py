@@ -7,9 +7,9 @@ import threading
 import pytest
 from sqlalchemy import text
 
-from jobs import JobContext, ThreadJobContext
+from jobs import JobContext, StopReason, ThreadJobContext
 from tests.support.databases import engine_for
-from tests.support.job_bench import NEVER, Bench, Gate
+from tests.support.job_bench import NEVER, Bench, Gate, codes
 from tests.support.jobs import submission, submissions
 from tests.support.waiting import eventually
 from uow import SelfManagedUnitOfWork
@@ -18,7 +18,6 @@ pytest_plugins = ("tests.support.jobs_fixture", "tests.support.job_bench_fixture
 
 ON_ONE_DATABASE = pytest.mark.parametrize("database_kind", ["sqlite"])
 HANDLER = "invoices.render"
-SOON = 0.05
 
 
 @pytest.mark.parametrize("database_kind", ["postgresql"])
@@ -131,3 +130,29 @@ async def test_when_the_event_loop_ends_under_it_no_job_is_taken_for_failed(benc
     ends = await bench.ends()
     assert [ends[handler].state for handler in handlers] == ["queued", "queued", "queued", "interrupted"]
     assert {end.code for end in ends.values()} <= {"shutdown", "interrupted"}
+
+
+@ON_ONE_DATABASE
+async def test_a_handler_whose_task_someone_else_cancels_is_interrupted_and_that_counts(bench: Bench) -> None:
+    begun = Gate()
+    loop = asyncio.get_running_loop()
+    reasons: list[StopReason | None] = []
+
+    @bench.registry.handler("build")
+    def build(context: ThreadJobContext) -> str:
+        loop.call_soon_threadsafe(begun.reached.append, "")
+        if context.attempt == 1:
+            context.wait(NEVER)
+            reasons.append(context.stop_reason)
+        return f"{context.attempt}, {context.attempts_left} left"
+
+    await bench.submit(submission(handler="build", max_attempts=2))
+    async with bench.executing():
+        await begun.until_reached()
+        (task,) = [task for task in asyncio.all_tasks() if task.get_name() == "job build"]
+        task.cancel()
+        await bench.over()
+        await eventually(lambda: reasons)
+    assert reasons == [StopReason.SHUTDOWN]
+    assert codes(await bench.attempts()) == [("interrupted", "interrupted"), ("succeeded", None)]
+    assert (await bench.get()).result_reference == "2, 0 left"

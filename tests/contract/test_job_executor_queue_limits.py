@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import Connection, func, select
@@ -13,7 +14,8 @@ from tests.support.blocking import someone_waits
 from tests.support.databases import engine_for
 from tests.support.job_bench import NEVER, Bench, Gate
 from tests.support.job_shop import leases
-from tests.support.jobs import SEVERAL_WRITERS, ids, submission, submissions
+from tests.support.jobs import SEVERAL_WRITERS, START, ids, submission, submissions
+from uow.sql.clock import PinnedClock
 from uow.sql.lease import LeaseStore
 
 pytest_plugins = ("tests.support.jobs_fixture", "tests.support.job_bench_fixture")
@@ -141,17 +143,17 @@ async def test_it_holds_within_one_executor_beside_the_limit_of_that(bench: Benc
 async def test_of_two_that_claim_at_the_same_moment_the_second_takes_what_the_first_has_left(
     bench: Bench,
 ) -> None:
-    """It waits for the first, and must not take that wait for an empty queue."""
+    """It waits for the first, although it began a moment earlier by the clock of the database."""
     share = QueueShare(queues=("default",), limit=2, limit_everywhere=3)
     claimers = [
         Claimer(
             store=bench.jobs.store,
-            leases=LeaseStore(leases),
+            leases=LeaseStore(leases, clock=PinnedClock(START + timedelta(seconds=seconds))),
             owner=owner,
             handlers=[(HANDLER, 1)],
             put_off_seconds=30,
         )
-        for owner in ("one", "two")
+        for owner, seconds in (("one", 1), ("two", 0))
     ]
 
     def claim(connection: Connection, number: int) -> list[str]:
