@@ -11,6 +11,7 @@ from pathlib import Path
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from examples.orders.billing import billing
+from examples.orders.cleaning import cleaning
 from examples.orders.events import contracts
 from examples.orders.invoicing import invoicing
 from examples.orders.measurement import METRICS_VARIABLE, write_measurements_to
@@ -52,6 +53,7 @@ app = App(
     broker=settings.broker_url,
     consumers=[billing, shipping],
     jobs=[invoicing],
+    schedules=[cleaning],
     options=options,
     environment="development",
 )

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, func, select
 
 from examples.orders.tables import (
+    basket,
     customer_order,
     enclosed_invoice,
     invoice,
@@ -14,7 +15,8 @@ from examples.orders.tables import (
     parcel,
 )
 from inbox.table import inbox_table
-from jobs import AttemptState, JobState, job_tables
+from jobs import AttemptState, JobState, job_tables, scope_hash
+from jobs.schedule.storing.table import schedule_tables
 from outbox.table import outbox_table
 from relay.admin.operation import operation_table
 
@@ -44,10 +46,18 @@ class Facts:
     jobs_succeeded: int
     attempts: int
     attempts_lost: int
+    baskets: int
+    clean_ups: int
 
     def settled(self, orders: int) -> bool:
-        """Whether so many orders have their invoice, its document, their parcel and the invoice in it."""
-        return orders == self.invoices == self.jobs_succeeded == self.parcels == self.enclosed
+        """Whether so many orders have their invoice, its document, their parcel and the invoice in it.
+
+        Of the six baskets three are not abandoned.
+        """
+        return (
+            self.baskets == 3
+            and orders == self.invoices == self.jobs_succeeded == self.parcels == self.enclosed
+        )
 
 
 def read_facts(connection: Connection) -> Facts:
@@ -59,8 +69,11 @@ def read_facts(connection: Connection) -> Facts:
     parcels, parcel_cents = _sums(connection, parcel, parcel.c.value_cents)
     enclosed, enclosed_cents = _sums(connection, enclosed_invoice, enclosed_invoice.c.total_cents)
     documents, renderings = _sums(connection, invoice_document, invoice_document.c.renderings)
-    jobs = _states(connection, job_tables(metadata).job)
-    attempts = _states(connection, job_tables(metadata).attempt)
+    jobs = _states(connection, job_tables(metadata).job, scope="orders")
+    attempts = _states(connection, job_tables(metadata).attempt, scope="orders")
+    (baskets,) = _sums(connection, basket)
+    run = schedule_tables(metadata).run
+    clean_ups = select(func.count()).where(run.c.name == "orders.clean-up")
     outbox_states = _states(connection, outbox)
     inbox_states = _states(connection, inbox)
     replays = select(func.count()).where(operation.c.kind == "replay", operation.c.result == "accepted")
@@ -86,6 +99,8 @@ def read_facts(connection: Connection) -> Facts:
         jobs_succeeded=jobs.get(JobState.SUCCEEDED, 0),
         attempts=sum(attempts.values()),
         attempts_lost=attempts.get(AttemptState.INTERRUPTED, 0),
+        baskets=baskets,
+        clean_ups=int(connection.execute(clean_ups).scalar_one()),
     )
 
 
@@ -108,6 +123,9 @@ def _sums(connection: Connection, table: Table, *columns: Any) -> list[int]:
     return [int(value) for value in row]
 
 
-def _states(connection: Connection, table: Table) -> dict[str, int]:
-    rows = connection.execute(select(table.c.state, func.count()).group_by(table.c.state))
+def _states(connection: Connection, table: Table, *, scope: str | None = None) -> dict[str, int]:
+    query = select(table.c.state, func.count()).group_by(table.c.state)
+    if scope is not None:
+        query = query.where(table.c.scope_hash == scope_hash(scope))
+    rows = connection.execute(query)
     return {state: int(count) for state, count in rows}

@@ -1,4 +1,4 @@
-"""Creates the tables of the demo and enters the tax rates.
+"""Creates the tables of the demo and enters the tax rates, and what customers left behind.
 
     python -m examples.orders.prepare
 
@@ -11,7 +11,7 @@ from sqlalchemy import insert
 from sqlalchemy.schema import CreateSchema
 
 from examples.orders.app import engine
-from examples.orders.tables import metadata, tax_rate
+from examples.orders.tables import basket, metadata, tax_rate
 
 TAX_RATES = {
     "CN": 130, "CZ": 210, "DE": 190, "ES": 210, "FR": 200, "GB": 200, "GR": 240, "IE": 230,
@@ -28,6 +28,8 @@ async def prepare() -> None:
         await connection.run_sync(metadata.create_all)
         rates = [{"country": country, "per_thousand": rate} for country, rate in TAX_RATES.items()]
         await connection.execute(insert(tax_rate), rates)
+        baskets = [{"number": number, "abandoned": number % 2} for number in range(1, 7)]
+        await connection.execute(insert(basket), baskets)
     await engine.dispose()
 
 

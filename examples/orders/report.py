@@ -77,6 +77,8 @@ def verify_sums(console: Console, facts: Facts, expected: Expected) -> bool:
         ("events published", facts.published, 2 * expected.orders),
         ("events consumed", facts.consumed, 3 * expected.orders),
         ("dead letters left", facts.dead_lettered, 0),
+        ("clean-ups", facts.clean_ups, 1),
+        ("baskets left", facts.baskets, 3),
         ("cents ordered", facts.ordered_cents, expected.cents),
         ("cents billed", facts.net_cents, expected.cents),
         ("cents packed", facts.parcel_cents, expected.cents),

@@ -65,6 +65,7 @@ class Story:
             billing = await self._kill_and_restart(billing)
             executor = await self._lose_an_executor()
             await self._operate()
+            self._fire_by_hand()
             await self._wait_for_all(producer)
             self._step("Stop")
             programs = (relay, billing, shipping, executor)
@@ -137,6 +138,11 @@ class Story:
         )
         self._command("-m", "examples.orders.enter_tax_rate", "AQ", "0")
         self._command("-m", "relay", "failed", "replay", APP, failed.messages[0].failure_id, show=True)
+
+    def _fire_by_hand(self) -> None:
+        self._step("The clean-up is due every hour, and is wanted now")
+        reason = ("--reason", "inventory tomorrow")
+        self._command("-m", "relay", "schedules", "trigger", APP, "orders.clean-up", *reason, show=True)
 
     async def _wait_for_all(self, producer: Program) -> None:
         self._step("Wait for the rest")

@@ -58,4 +58,11 @@ enclosed_invoice = Table(
     Column("total_cents", BigInteger, nullable=False),
     mysql_charset="utf8mb4",
 )
+basket = Table(
+    "basket",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("abandoned", Integer, nullable=False),
+    mysql_charset="utf8mb4",
+)
 add_messaging_tables(metadata)

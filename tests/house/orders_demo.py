@@ -44,4 +44,6 @@ def check_story(printed: str) -> None:
     assert re.search(r"duplicated\s*│\s*[1-9]", printed), "the replay reaches shipping again"
     assert re.search(r"replayed\s*│\s*1 ", printed)
     assert "NO" not in re.findall(r"│\s*(yes|NO)\s*│", printed)
+    assert re.search(r"Schedule 'orders.clean-up' runs once more: run [0-9a-f-]{36}\.", printed)
+    assert re.search(r"clean-ups\s*│\s*1 ", printed)
     assert "All sums agree" in printed
