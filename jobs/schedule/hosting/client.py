@@ -67,11 +67,9 @@ class Schedules:
         asked = _asked(actor, reason)
 
         def step(connection: Connection) -> RunRecord | None:
-            run = self._store.trigger(connection, name, job_options=options, **asked)
-            if run is None:  # no host has started yet: its job waits for an executor
-                self._store.add(connection, declared_of(schedule), actor=actor)
-                run = self._store.trigger(connection, name, job_options=options, **asked)
-            return run
+            # When no host has started yet its job waits for an executor.
+            self._store.add(connection, declared_of(schedule), actor=actor)
+            return self._store.trigger(connection, name, job_options=options, **asked)
 
         run = await run_step(self._engine, step)
         if run is None:
@@ -80,9 +78,18 @@ class Schedules:
         return run
 
     async def pause(self, name: str, *, actor: str, reason: str) -> PauseAnswer:
-        """Let no slot of it fire until `resume`; a run that has begun goes on."""
-        asked = _asked(actor, reason)
-        return self._found(name, await run_step(self._engine, lambda c: self._store.pause(c, name, **asked)))
+        """Let no slot of it fire until `resume`; a run that has begun goes on.
+
+        It may be paused before any host has started; one that is declared no longer, too.
+        """
+        asked, schedule = _asked(actor, reason), self._schedules.get(name)
+
+        def step(connection: Connection) -> PauseAnswer:
+            if schedule is not None:
+                self._store.add(connection, declared_of(schedule), actor=actor)
+            return self._store.pause(connection, name, **asked)
+
+        return self._found(name, await run_step(self._engine, step))
 
     async def resume(self, name: str, *, actor: str, reason: str) -> PauseAnswer:
         """Go on with the next slot after now; no slot that came meanwhile fires."""

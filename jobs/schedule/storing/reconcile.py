@@ -13,6 +13,7 @@ from jobs.schedule.occurrence.trigger import Trigger
 from jobs.schedule.storing.action import Action, ActionKind, record_actions
 from jobs.schedule.storing.ground import ScheduleGround
 from jobs.schedule.storing.table import NAME_UNITS, TRIGGER_UNITS
+from uow.loop.chore import owner_name
 from uow.sql.change_given import change_given
 from uow.sql.clock import read_ticks
 from uow.sql.dialect import Database, database_of
@@ -89,7 +90,11 @@ def add_schedule(
     connection: Connection, ground: ScheduleGround, declared: DeclaredSchedule, *, actor: str
 ) -> None:
     """Store one that is declared and not stored yet; one that is stored stays as it is."""
-    new = _insert(connection, ground, [declared], read_ticks(connection, ground.clock), actor)
+    columns = ground.tables.schedule.c
+    if connection.scalar(select(columns.name).where(columns.name == declared.name)) is not None:
+        return
+    # By a name that is no one else's, as that of a host is: two operators may be one and the same person.
+    new = _insert(connection, ground, [declared], read_ticks(connection, ground.clock), owner_name())
     _tell(connection, ground, {declared.name: declared}, Reconciled(declared=tuple(new)), actor)
 
 
