@@ -11,6 +11,8 @@ from tests.support.databases import create_tables, engine_for, temporary_databas
 from tests.support.executing import Calls, Executing
 from tests.support.executing import metadata as executing_metadata
 from tests.support.relaying import metadata
+from tests.support.scheduling import Scheduling
+from tests.support.scheduling import metadata as scheduling_metadata
 
 
 @pytest.fixture
@@ -43,3 +45,11 @@ async def executing(database_url: str, tmp_path: Path) -> AsyncIterator[Executin
     async with engine_for(database_url) as engine:
         await create_tables(engine, executing_metadata)
         yield Executing(database_url, engine, Calls(tmp_path / "calls"))
+
+
+@pytest.fixture
+async def scheduling(database_url: str, tmp_path: Path) -> AsyncIterator[Scheduling]:
+    """Hosts of schedules on each database, none of which has run yet."""
+    async with engine_for(database_url) as engine:
+        await create_tables(engine, scheduling_metadata)
+        yield Scheduling(database_url, engine, Calls(tmp_path / "calls"))
