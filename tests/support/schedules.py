@@ -135,9 +135,9 @@ class StoredSchedules:
         self.woken += 1
 
     def now(self) -> UtcInstant:
-        """The present by the pinned clock."""
-        assert isinstance(self.clock, PinnedClock)
-        return UtcInstant.from_datetime(self.clock.moment)
+        """The present by the pinned clock, or else by ours."""
+        clock = self.clock
+        return UtcInstant.from_datetime(clock.moment) if isinstance(clock, PinnedClock) else UtcInstant.now()
 
     async def state(self, name: str = NAME) -> ScheduleState:
         """How a schedule is stored; it must be."""
@@ -184,6 +184,13 @@ class StoredSchedules:
         else:
             ends = [Settlement.fail(reference, error_code=error_code) for reference in self._taken]
         await self.jobs.settle(*ends)
+
+    async def expire_leases(self) -> None:
+        """The leases of all jobs that run have expired: their executors are dead."""
+        job = job_tables(metadata).job
+        ago = {"lease_expires_ticks": self.clock.ticks_after(-1)}
+        expired = update(job).where(job.c.state == "running").values(ago)
+        await self.step(lambda connection: connection.execute(expired))
 
     async def forget_jobs(self) -> None:
         """Delete all jobs, as retention does to those that have ended."""

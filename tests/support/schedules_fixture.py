@@ -1,4 +1,4 @@
-"""The fixtures `scheduled`, no schedules yet on each database, and `another_engine`, which makes more."""
+"""The fixtures `scheduled` and `bench`, no schedules yet on each database, and `another_engine`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.support.databases import create_tables, engine_for, temporary_database_url
+from tests.support.schedule_bench import ScheduleBench
 from tests.support.schedules import MakeEngine, StoredSchedules, metadata
 
 
@@ -61,3 +62,12 @@ async def another_engine(
             return await stack.enter_async_context(engine_for(schedules_url(database_kind)))
 
         yield make
+
+
+@pytest.fixture
+async def bench(database_kind: str, schedules_url: Callable[[str], str]) -> AsyncIterator[ScheduleBench]:
+    """An empty bench."""
+    async with engine_for(schedules_url(database_kind), pool_size=20) as engine:
+        made = ScheduleBench(engine)
+        await made.clear()
+        yield made
