@@ -332,10 +332,9 @@ class TestRecords:
 
         def settle(connection: Connection) -> int:
             def retry(*_: Any) -> None:
-                event.remove(connection, "after_cursor_execute", retry)
                 assert scheduled.store.retry(connection, run_id, **asked) is RetryAnswer.QUEUED
 
-            event.listen(connection, "after_cursor_execute", retry)  # after what has ended was read
+            event.listen(connection, "after_cursor_execute", retry, once=True)  # what has ended was read
             return scheduled.store.settle_runs(connection)
 
         assert await scheduled.step(settle) == 1
