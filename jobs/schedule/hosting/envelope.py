@@ -56,6 +56,8 @@ class AuditEnvelope:
             await self._record(context, self._begun)
             try:
                 result = _checked(await schedule.executor.execute(context), context)
+            except (KeyboardInterrupt, GeneratorExit):
+                raise  # the process or its event loop is ending, and nothing may be awaited any more
             except asyncio.CancelledError:
                 span.set_outcome(RunOutcome.CANCELLED)
                 reason = "cancelled" if context.stop_reason is None else context.stop_reason.value
@@ -73,7 +75,8 @@ class AuditEnvelope:
                 return summary
             span.set_outcome(RunOutcome.FAILED, error_type=result.code)
             await self._record(context, partial(self._ended, result.code, result.detail))
-            raise JobFailure(result.code, result.detail)
+        # Outside the span, which would take the class of this for what has failed.
+        raise JobFailure(result.code, result.detail)
 
     def _begun(self, connection: Connection, context: ScheduleContext) -> None:
         self._store.record_begun(connection, context.run_id, attempt=context.attempt)
