@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -24,6 +25,8 @@ from uow.participant import Staged
 from uow.sql.fault import Fault, fault_of
 from uow.ticks import UtcInstant
 from uow.unit import SelfManagedUnitOfWork
+
+T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
 
@@ -108,11 +111,11 @@ class Jobs:
 
     async def get(self, scope: str, job_id: str) -> JobSnapshot:
         """The job as it stands. Raises JobNotFoundError, also when another scope has such a job."""
-        return await self._own.run(lambda connection: self._store.get(connection, scope, job_id))
+        return await self._look(lambda connection: self._store.get(connection, scope, job_id))
 
     async def find(self, scope: str, job_id: str) -> JobSnapshot | None:
         """The job as it stands, or None."""
-        return await self._own.run(lambda connection: self._store.find(connection, scope, job_id))
+        return await self._look(lambda connection: self._store.find(connection, scope, job_id))
 
     async def wait(self, scope: str, job_id: str, *, poll_seconds: float = 0.5) -> JobRecord:
         """The job once it is final, by a look every `poll_seconds`; limit it with `asyncio.timeout`.
@@ -127,7 +130,7 @@ class Jobs:
 
     async def find_record(self, scope: str, job_id: str) -> JobRecord | None:
         """The job as it stands, or None, without reading its arguments; for looking often."""
-        return await self._own.run(lambda connection: self._store.find_record(connection, scope, job_id))
+        return await self._look(lambda connection: self._store.find_record(connection, scope, job_id))
 
     async def list(
         self,
@@ -138,17 +141,18 @@ class Jobs:
         limit: int = 100,
     ) -> Sequence[JobRecord]:
         """Jobs of the scope, the latest first; `JobCursor.after` the last one leads to the next page."""
-        return await self._own.run(
-            lambda connection: self._store.list(connection, scope, filter, cursor, limit)
-        )
+        return await self._look(lambda connection: self._store.list(connection, scope, filter, cursor, limit))
 
     async def attempts(self, scope: str, job_id: str) -> Sequence[AttemptRecord]:
         """The attempts of a job, the first one first."""
-        return await self._own.run(lambda connection: self._store.attempts(connection, scope, job_id))
+        return await self._look(lambda connection: self._store.attempts(connection, scope, job_id))
 
     async def counts(self) -> JobCounts:
         """How many jobs wait, run and ended without success, in all scopes."""
-        return await self._own.run(self._store.counts)
+        return await self._look(self._store.counts)
+
+    async def _look(self, step: Callable[[Connection], T]) -> T:
+        return await self._own.run(step, reads_only=True)
 
     async def _winners(self, submissions: Sequence[JobSubmission], error: DBAPIError) -> Sequence[Submitted]:
         """After a lost race: what the winner stored, read in a new session; the error when there is none."""

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -13,6 +13,7 @@ from jobs.errors import UnfitSessionError
 from uow.sql.dialect import database_of
 from uow.sql.fault import Fault, fault_of
 from uow.sql.isolation import is_set_to_autocommit
+from uow.sql.sqlite import BEGIN_OPTION
 from uow.sql.step import finish_despite_cancellation
 
 T = TypeVar("T")
@@ -32,35 +33,45 @@ class OwnSessions:
         self._table = table
         self._in_use: set[Session] = set()
 
-    async def run(self, step: Callable[[Connection], T], *, beside: AsyncSession | None = None) -> T:
+    async def run(
+        self,
+        step: Callable[[Connection], T],
+        *,
+        beside: AsyncSession | None = None,
+        reads_only: bool = False,
+    ) -> T:
         """What `step` returns, once it is committed; a cancelled caller leaves no connection behind.
 
         Raises UnfitSessionError when the factory gives a session that is not new, such as `beside`; that
-        session is left as it is.
+        session is left as it is. A step that only reads waits for no writer, also where only one may write.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             session = self._sessions()
             _refuse_unfit(session.sync_session, None if beside is None else beside.sync_session, self._in_use)
             self._in_use.add(session.sync_session)
             try:
-                return await finish_despite_cancellation(self._run_once(session, step))
+                return await finish_despite_cancellation(self._run_once(session, step, reads_only))
             except Exception as error:
                 if attempt == _ATTEMPTS or fault_of(error) is not Fault.RETRY_TRANSACTION:
                     raise
                 await asyncio.sleep(random.random() * 0.02 * 2**attempt)  # noqa: S311 - spreads collisions
         raise AssertionError("unreachable")
 
-    async def _run_once(self, session: AsyncSession, step: Callable[[Connection], T]) -> T:
+    async def _run_once(self, session: AsyncSession, step: Callable[[Connection], T], reads_only: bool) -> T:
         try:
             async with session, session.begin():
-                return await session.run_sync(lambda own: step(self._connection(own)))
+                return await session.run_sync(lambda own: step(self._connection(own, reads_only)))
         finally:
             self._in_use.discard(session.sync_session)
 
-    def _connection(self, session: Session) -> Connection:
+    def _connection(self, session: Session, reads_only: bool) -> Connection:
         bind = _bind_of(session, self._table)
-        isolation = database_of(bind).claim_isolation
-        options = {} if isolation is None else {"isolation_level": isolation}
+        database = database_of(bind)
+        options: dict[str, Any] = {}
+        if database.claim_isolation is not None:
+            options["isolation_level"] = database.claim_isolation
+        if reads_only and database.single_writer:
+            options[BEGIN_OPTION] = "DEFERRED"
         return session.connection(bind_arguments={"bind": bind}, execution_options=options)
 
 

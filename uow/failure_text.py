@@ -87,7 +87,9 @@ def _text(error: BaseException) -> str:
         return ""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the failure; its class is told
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the failure; its class is told
         return ""
 
 

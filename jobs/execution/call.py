@@ -1,5 +1,6 @@
 """Calling the handler of an attempt, each kind in its own way."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Final, assert_never
 
@@ -119,6 +120,12 @@ class HandlerCall:
 def _checked(result: Any, run: AttemptRun) -> str | None:
     if result is None or isinstance(result, str):
         return result
+    if inspect.iscoroutine(result):
+        result.close()
+        raise JobResultError(
+            f"handler {run.handler.name} gave a coroutine that nobody awaits: it is not `async def` itself; "
+            "look at its decorator"
+        )
     raise JobResultError(
         f"handler {run.handler.name} must return a text, the result reference, or None, "
         f"not {type(result).__name__}"

@@ -63,7 +63,9 @@ def _code(cause: BaseException) -> str:
     if isinstance(cause, JobFailure):
         try:
             return str(cause.code)
-        except Exception:  # noqa: BLE001 - of a class of the host that makes none; its class is told
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - of a class of the host that makes none; its class is told
             return HANDLER_ERROR
     return next((code for kind, code in _CODES if isinstance(cause, kind)), HANDLER_ERROR)
 
@@ -78,7 +80,9 @@ def _delay_seconds(cause: BaseException, job: StartedJob, handler: JobHandler) -
     try:
         delay = _wished_seconds(cause, job, handler)
         return None if delay is None else min(max(0.0, float(delay)), _LONGEST_DELAY_SECONDS)
-    except Exception as error:  # noqa: BLE001 - the host's code; logged, and the failure is recorded as it is
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the host's code; logged, and the failure is recorded
         _log.error(
             "the retry policy of handler %s failed (%s); the job is not retried",
             handler.name,

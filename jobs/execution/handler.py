@@ -1,5 +1,6 @@
 """One handler of jobs: the function, and how it is to be run."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,6 +41,8 @@ class JobHandler:
 
     def __post_init__(self) -> None:
         check_name("handler", self.name)
+        if not isinstance(self.requeue_interrupted, bool):
+            raise JobHandlerError(f"handler {self.name}: requeue_interrupted must be True or False")
         require_whole_number(f"version of handler {self.name}", self.version, least=1, most=MAXIMUM_VERSION)
         if self.timeout_seconds is not None:
             require_seconds(f"timeout_seconds of handler {self.name}", self.timeout_seconds)
@@ -71,6 +74,10 @@ class JobHandler:
 
 def kind_of_function(function: Callable[..., Any], *, name: str, transactional: bool) -> HandlerKind:
     """How `function` is called. Raises JobHandlerError for what cannot be called so."""
+    if not isinstance(transactional, bool):
+        raise JobHandlerError(f"handler {name}: transactional must be True or False")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise JobHandlerError(f"handler {name}: must not yield; return the result reference, or nothing")
     if not transactional:
         return HandlerKind.PLAIN if is_async(function) else HandlerKind.THREAD
     if is_async(function):

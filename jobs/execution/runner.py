@@ -99,6 +99,9 @@ class AttemptRunner:
         except Exception as error:  # noqa: BLE001 - a defect of ours; logged, and the lease brings the job back
             log_failure(f"attempt at job {job.reference.job_id}", error)
             self._settler.let_go(run.reference)
+        except BaseException:
+            self._settler.let_go(run.reference)
+            raise
         finally:
             run.end()
             self._ended(run)
@@ -163,9 +166,9 @@ class AttemptRunner:
                 await self.call.wait_for_turn(run)
                 with self._limited(run):
                     result = await self.call.result(run)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise  # the process or its event loop is ending, and nothing may be awaited any more
-        except BaseException as error:  # noqa: BLE001 - recorded, counted and logged, `sys.exit()` too
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) or _is_being_closed(error):
+                raise  # the process or its event loop is ending, and nothing may be awaited any more
             run.end()
             cancelled_here = await _forget_cancellation(run) and isinstance(error, asyncio.CancelledError)
             if cancelled_here and run.stop_reason is None:
@@ -274,3 +277,13 @@ async def _forget_cancellation(run: AttemptRun) -> bool:
     while task is not None and task.cancelling():
         task.uncancel()
     return was_cancelled
+
+
+def _is_being_closed(error: BaseException) -> bool:
+    """Whether `error` comes from the end of the event loop and not from a handler that raised it itself."""
+    if not isinstance(error, GeneratorExit):
+        return False
+    try:
+        return asyncio.current_task() is None
+    except RuntimeError:  # no loop runs any more
+        return True

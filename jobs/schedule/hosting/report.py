@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jobs.schedule.declaring.catalog import EffectiveSchedule
+from jobs.schedule.declaring.run_policy import MisfirePolicy, OverlapPolicy
+from jobs.schedule.hosting.options import SILENT_SECONDS
 from jobs.schedule.storing.host_record import HostRecord
 from jobs.schedule.storing.run_record import RunRecord
 from jobs.schedule.storing.state import ScheduleState
@@ -12,8 +14,6 @@ from uow.ticks import TICKS_PER_SECOND, UtcInstant
 
 OVERDUE_SECONDS: Final = 60.0
 """A slot this late that nobody has fired is told as a fault."""
-SILENT_SECONDS: Final = 60.0
-"""A host that has not told of itself for so long counts as gone."""
 SKEW_SECONDS: Final = 5.0
 """A host whose clock is further off than this is told; what is due is decided by the database's clock."""
 
@@ -105,7 +105,15 @@ def _problems(schedule: EffectiveSchedule | None, state: ScheduleState | None, l
     if schedule.declaration.enabled and state.enabled and state.next_fire is None:
         yield "it is enabled but has no slot to come"
     if lag > OVERDUE_SECONDS:
-        yield f"its slot is overdue by {lag:.0f} s: no host that declares it so fires it"
+        yield f"its slot is overdue by {lag:.0f} s: {_why_overdue(schedule, state)}"
+
+
+def _why_overdue(schedule: EffectiveSchedule, state: ScheduleState) -> str:
+    declaration, run = schedule.declaration, state.last_run
+    in_turn = declaration.misfire is MisfirePolicy.CATCH_UP and declaration.overlap is not OverlapPolicy.ALLOW
+    if in_turn and run is not None and run.outcome is None:
+        return f"it comes after run {run.run_id}, which has not ended"
+    return "no host that declares it so fires it"
 
 
 def _differences(schedule: EffectiveSchedule, state: ScheduleState) -> Iterable[str]:
