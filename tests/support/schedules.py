@@ -107,14 +107,17 @@ class StoredSchedules:
         own_clock: Callable[[], UtcInstant] | None = None,
         **options: Any,
     ) -> ScheduleHost:
-        """A host of these that has done nothing yet; `options` are those of ScheduleOptions."""
+        """A host of these that has done nothing yet, and tells of itself at each tick.
+
+        `options` are those of ScheduleOptions.
+        """
         return ScheduleHost(
             engine or self.engine,
             self.store,
             _in_force(declared),
             leases=self.leases,
             committed=self.wake,
-            options=ScheduleOptions(**options),
+            options=ScheduleOptions(**{"beat_seconds": 0.0001} | options),
             owner=owner,
             own_clock=own_clock or self.now,
         )

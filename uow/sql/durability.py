@@ -8,7 +8,7 @@ from uow.sql.dialect import Database, database_of
 
 _QUESTIONS: Final = {
     "postgresql": ("SHOW fsync", "SHOW synchronous_commit", "SHOW full_page_writes"),
-    "sqlite": ("PRAGMA synchronous",),
+    "sqlite": ("PRAGMA synchronous", "PRAGMA journal_mode"),
     "mysql": ("SELECT @@innodb_flush_log_at_trx_commit",),
 }
 _UNSAFE: Final = {
@@ -16,6 +16,7 @@ _UNSAFE: Final = {
     "SHOW synchronous_commit": ("off",),
     "SHOW full_page_writes": ("off",),
     "PRAGMA synchronous": ("0",),
+    "PRAGMA journal_mode": ("off", "memory"),
     "SELECT @@innodb_flush_log_at_trx_commit": ("0", "2"),
 }
 
