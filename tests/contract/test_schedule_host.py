@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event, update
+from sqlalchemy.exc import IntegrityError
 
 from jobs.errors import JobOptionError
 from jobs.schedule.hosting.host import ScheduleHost
 from jobs.schedule.hosting.options import ScheduleOptions
+from jobs.schedule.occurrence.interval import IntervalSchedule
 from jobs.schedule.occurrence.zone_data import zone_data_version
 from jobs.schedule.storing.host_record import HostRecord
 from tests.support.apps import running
@@ -207,13 +209,13 @@ async def test_a_host_that_is_stopped_in_a_tick_fires_no_further_page(scheduled:
     names = [f"a{number:03d}" for number in range(250)]
     host = await scheduled.hosted(*(schedule(name) for name in names))
     scheduled.advance(60)
-    plans = host._plans
+    plan = host._planned
 
     def stop_then_plan(*arguments: Any) -> Any:
         host.stop()
-        return plans(*arguments)
+        return plan(*arguments)
 
-    host._plans = stop_then_plan  # type: ignore[method-assign]
+    host._planned = stop_then_plan  # type: ignore[method-assign]
     assert await host.tick() == 100
     assert len(await scheduled.finish()) == 100
 
@@ -262,6 +264,43 @@ async def test_executors_are_woken_after_the_commit_of_what_was_fired(scheduled:
     woken_at = seen.index("woken")
     assert await scheduled.start_due() != []
     assert woken_at > 0
+
+
+async def test_a_schedule_that_cannot_be_fired_holds_up_no_other(
+    scheduled: StoredSchedules, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = ["a", "b", "c"]
+    host = await scheduled.hosted(*(schedule(name) for name in names))
+    scheduled.advance(60)
+    await host.tick()
+    await scheduled.finish()
+    await scheduled.change("b", next_fire_ticks=at(60))  # someone wrote by hand what was decided
+    scheduled.advance(60)
+    assert await host.tick() == 2
+    assert [await scheduled.slots(name) for name in names] == [[60, 120], [60], [60, 120]]
+    assert len(await hosts_of(scheduled)) == 1
+    (record,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert record.getMessage().startswith("schedule b: failed and will run again: IntegrityError")
+    with pytest.raises(IntegrityError):
+        await host.tick()
+
+
+@ON_ONE_DATABASE
+async def test_a_schedule_that_cannot_be_planned_holds_up_no_other(
+    scheduled: StoredSchedules, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = await scheduled.hosted(schedule("a", interval=timedelta(minutes=1)), schedule("b"))
+
+    def fail(*_: Any) -> None:
+        raise ValueError("no calendar")
+
+    monkeypatch.setattr(IntervalSchedule, "next_after", fail)
+    scheduled.advance(60)
+    assert await host.tick() == 1
+    assert await scheduled.slots("b") == [60]
+    assert [each.getMessage()[:10] for each in caplog.records] == ["schedule a"]
+    with pytest.raises(ValueError, match="no calendar"):
+        await host.tick()
 
 
 @ON_ONE_DATABASE

@@ -205,7 +205,7 @@ async def test_the_event_loop_goes_on_while_a_month_of_minutes_is_planned(schedu
             await asyncio.sleep(0)
             longest, last = max(longest, time.monotonic() - last), time.monotonic()
 
-    plan, planned = host._plans, 0.0
+    plan, planned = host._planned, 0.0
 
     def timed(*arguments: Any) -> Any:
         nonlocal planned
@@ -214,7 +214,7 @@ async def test_the_event_loop_goes_on_while_a_month_of_minutes_is_planned(schedu
         planned = time.monotonic() - began
         return plans
 
-    host._plans = timed  # type: ignore[method-assign]
+    host._planned = timed  # type: ignore[method-assign]
     watching = asyncio.create_task(watch())
     assert await host.tick() == 5
     done = True

@@ -214,9 +214,7 @@ async def test_a_change_is_not_lost_to_a_slot_that_fires_at_the_same_moment(
     event.listen(engine, "after_cursor_execute", seen)
     async with scheduled.engine.connect() as connection:  # a host that is just firing
         _, due = await connection.run_sync(scheduled.store.find_due)
-        plans = older._plans(due, at(60))
-        firings = [older._firing(each, plan) for each, plan in zip(due, plans, strict=True)]
-        await connection.run_sync(scheduled.store.fire, firings, host="host-1")
+        await connection.run_sync(scheduled.store.fire, older._planned(due, at(60)), host="host-1")
         reconciling = asyncio.create_task(newer.reconcile())
         await read.wait()
         await connection.commit()

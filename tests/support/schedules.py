@@ -224,6 +224,11 @@ class StoredSchedules:
         statement = update(table).where(table.c.name == name).values(**values)
         await self.step(lambda connection: connection.execute(statement))
 
+    async def change_all(self, **values: Any) -> None:
+        """Write into the rows of all schedules."""
+        statement = update(self.tables.schedule).values(**values)
+        await self.step(lambda connection: connection.execute(statement))
+
 
 @cache
 def crowd(count: int, **fields: Any) -> ScheduleCatalog:

@@ -23,7 +23,14 @@ from jobs.schedule.storing.store import ScheduleStore
 from uow.loop.chore import owner_name
 from uow.loop.leadership import Leadership
 from uow.loop.step import loop_step
-from uow.loop.supervision import LoopHealth, StopRequest, log_failure, run_with_grace, supervise
+from uow.loop.supervision import (
+    LoopHealth,
+    StopRequest,
+    is_outage,
+    log_failure,
+    run_with_grace,
+    supervise,
+)
 from uow.sql.lease import LeaseStore
 from uow.telemetry import SlotOutcome, record_slots
 from uow.ticks import UtcInstant
@@ -147,8 +154,7 @@ class ScheduleHost:
             ours = [each for each in due if each.name not in tried and self._is_ours(each)]
             tried.update(each.name for each in ours)
             # In a thread: making up for weeks of slots takes longer than the event loop may be held up.
-            plans = await asyncio.to_thread(self._plans, ours, now) if ours else []
-            firings = [self._firing(each, plan) for each, plan in zip(ours, plans, strict=True)]
+            firings = await asyncio.to_thread(self._planned, ours, now) if ours else []
             decided += await self._fire_all(firings)
             await self._beat()
             if len(due) < _PAGE:
@@ -181,21 +187,49 @@ class ScheduleHost:
     async def _fire_all(self, firings: Sequence[Firing]) -> int:
         if not firings:
             return 0
-        outcomes = await loop_step(self._engine, lambda c: self._store.fire(c, firings, host=self._owner))
+        try:
+            outcomes = await loop_step(self._engine, lambda c: self._store.fire(c, firings, host=self._owner))
+        except Exception as error:
+            if len(firings) == 1 or is_outage(error):
+                raise
+            return await self._fire_each(firings)
         for firing, outcome in zip(firings, outcomes, strict=True):
             _count(firing, outcome)
         if FiringOutcome.FIRED in outcomes:
             self._committed()
         return sum(outcome not in UNMOVED for outcome in outcomes)
 
-    def _plans(self, due: Sequence[DueSchedule], now: UtcInstant) -> list[SlotPlan]:
-        plans = []
+    async def _fire_each(self, firings: Sequence[Firing]) -> int:
+        """One after the other, since one of them cannot be stored: it holds up no other."""
+        decided, failures = 0, list[Exception]()
+        for firing in firings:
+            try:
+                decided += await self._fire_all([firing])
+            except Exception as error:
+                if is_outage(error):
+                    raise
+                log_failure(f"schedule {firing.due.name}", error)
+                failures.append(error)
+        if len(failures) == len(firings):
+            raise failures[0]
+        return decided
+
+    def _planned(self, due: Sequence[DueSchedule], now: UtcInstant) -> list[Firing]:
+        firings, failures = list[Firing](), list[Exception]()
         for each in due:
             schedule = self._schedules[each.name]
             if schedule.trigger is None:
                 raise AssertionError("a schedule without a trigger is not ours")
-            plans.append(plan_slot(schedule.trigger, each.slot, now, miss_rule_of(schedule)))
-        return plans
+            try:
+                plan = plan_slot(schedule.trigger, each.slot, now, miss_rule_of(schedule))
+            except Exception as error:  # noqa: BLE001 - logged; it holds up no other schedule
+                log_failure(f"schedule {each.name}", error)
+                failures.append(error)
+            else:
+                firings.append(self._firing(each, plan))
+        if failures and not firings:
+            raise failures[0]
+        return firings
 
     def _release(self, due: DueSchedule, slot: UtcInstant) -> Firing:
         plan = SlotPlan(nominal=slot, cause=Cause.SCHEDULE, handled=slot, next_fire=None)

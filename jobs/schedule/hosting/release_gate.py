@@ -9,8 +9,8 @@ from uow.ticks import TICKS_PER_SECOND
 def release_problems(report: ScheduleReport) -> list[str]:
     """All that speaks against a release, each naming the schedule or host and the reason; empty when fit.
 
-    A critical schedule must be enabled, not paused, have a slot to come and have succeeded within its
-    `succeed_within`. Declarations must agree with what is stored, and a host must be alive.
+    A critical schedule must be enabled, not paused, and have succeeded within its `succeed_within`. Whatever
+    is enabled must have a slot to come; declarations must agree with what is stored, and a host be alive.
     """
     problems = [f"schedules: {problem}" for problem in report.problems]
     for row in report.rows:
@@ -31,8 +31,6 @@ def _of_critical(row: ScheduleRow, report: ScheduleReport) -> Iterable[str]:
         return
     if state.paused:
         yield "it is critical, and paused"
-    elif state.next_fire is None and not row.problems:
-        yield "it is critical, and has no slot to come"
     within = schedule.declaration.succeed_within
     if within is None:
         return
