@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -267,7 +268,8 @@ async def test_ten_thousand_schedules_are_reconciled_in_as_many_statements_as_po
         await again.reconcile()
     assert len(statements) <= 3, statements
     assert (await scheduled.state("crowd.09999")).fencing_number == 1
-    changed = scheduled.host(crowd(10_000, cron=HOURLY), owner="host-3")
+    hourly = catalog_of(schedule(cron=HOURLY))[NAME].trigger
+    changed = scheduled.host({name: replace(each, trigger=hourly) for name, each in many.items()})
     with recorded_statements(scheduled.engine) as statements:
         await changed.reconcile()
     assert len(statements) < 60, len(statements)

@@ -251,8 +251,8 @@ def _in_force(
     declared: Sequence[ScheduleDeclaration | Mapping[str, EffectiveSchedule]],
 ) -> Mapping[str, EffectiveSchedule]:
     match declared:
-        case [ScheduleCatalog() as catalog]:
-            return catalog
+        case [Mapping() as schedules]:
+            return schedules
         case _:
             return catalog_of(*declared)  # type: ignore[arg-type]
 

@@ -32,6 +32,7 @@ from uow.sql.change_given import change_given
 from uow.sql.dialect import Database, database_of
 from uow.sql.given import Given, given_rows, insert_given
 from uow.sql.index_hint import read_by
+from uow.sql.planner import unestimated
 from uow.sql.types import ExactText, ExactUuid, InstantTicks
 from uow.text import clean_text
 from uow.ticks import UtcInstant
@@ -137,10 +138,8 @@ def _record(
 ) -> None:
     """Nothing of an attempt that lost its lease once another has begun, or the run is settled."""
     run = ground.tables.run
-    is_latest = func.coalesce(run.c.attempt, 0) <= attempt
-    connection.execute(
-        update(run).where(run.c.run_id == run_id, run.c.open_name.is_not(None), is_latest).values(values)
-    )
+    open_and_latest = and_(run.c.open_name.is_not(None), func.coalesce(run.c.attempt, 0) <= attempt)
+    connection.execute(update(run).where(run.c.run_id == run_id, unestimated(open_and_latest)).values(values))
 
 
 def settle_runs(connection: Connection, ground: ScheduleGround, *, limit: int) -> int:
@@ -239,7 +238,7 @@ def _end(ground: ScheduleGround, database: Database, _: None) -> tuple[Given, Up
     as_seen = and_(
         run.c.run_id == given.c["run_id"],
         type_coerce(run.c.staged_ticks, BigInteger()) == given.c["staged_ticks"],
-        run.c.open_name.is_not(None),
+        unestimated(run.c.open_name.is_not(None)),
     )
     return given, change_given(given, run, as_seen, values)
 
