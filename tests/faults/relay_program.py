@@ -22,7 +22,7 @@ from tests.support.databases import engine_for
 from tests.support.relaying import QUICK, ScriptedOutlet, confirm, outbox
 from uow.message import Message
 
-OPTIONS = OutboxOptions(batch_size=10, lease_seconds=1)
+OPTIONS = OutboxOptions(batch_size=10, lease_seconds=3)
 
 
 class StoreToDieIn(OutboxStore):
