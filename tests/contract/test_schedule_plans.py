@@ -69,7 +69,7 @@ async def runs(scheduled: StoredSchedules, count: int, *, ended: bool | None) ->
 
     def store(connection: Connection) -> None:
         for first in range(0, count, 500):
-            connection.execute(insert(scheduled.tables.run).values(rows[first : first + 500]))
+            connection.execute(insert(scheduled.tables.run), rows[first : first + 500])
         if ended is not False:
             its = job.c.job_id.like(f"%@{kind}")
             values = {"state": "succeeded", "queued_in": None, "completed_ticks": at(0)}

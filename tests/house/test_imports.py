@@ -65,8 +65,9 @@ def test_schedules_load_the_cron_library_by_one_module_alone() -> None:
     assert "croniter" in _loaded_by(["jobs.schedule.occurrence.wall_pattern"])
 
 
-def test_the_composition_root_loads_kombu_only_when_a_broker_is_opened() -> None:
-    assert sorted({"kombu", "amqp", "typer", "fastapi"} & _loaded_by(["relay", "relay.app"])) == []
+def test_the_composition_root_loads_libraries_for_brokers_and_cron_only_when_they_are_needed() -> None:
+    later = {"kombu", "amqp", "typer", "fastapi", *CRON_LIBRARIES}
+    assert sorted(later & _loaded_by(["relay", "relay.app"])) == []
 
 
 def _importers_of(module: str, *, but_not: str) -> list[str]:

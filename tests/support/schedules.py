@@ -214,7 +214,7 @@ class StoredSchedules:
 
         def store(connection: Connection) -> None:
             for first in range(0, count, 500):
-                connection.execute(insert(self.tables.schedule).values(rows[first : first + 500]))
+                connection.execute(insert(self.tables.schedule), rows[first : first + 500])
 
         await self.step(store)
 
