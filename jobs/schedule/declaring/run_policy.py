@@ -9,7 +9,10 @@ class MisfirePolicy(StrEnum):
     LATEST = "latest"
     """The newest one runs, for all of them."""
     CATCH_UP = "catch_up"
-    """Each runs, in order, within the bounds of number and age."""
+    """Each runs, in order, within the bounds of number and age.
+
+    One after the end of the other, unless overlaps are allowed: none is left out while another one runs.
+    """
     SKIP = "skip"
     """None of them runs."""
 
