@@ -1,4 +1,4 @@
-"""What an App is given of jobs and schedules; a process without schedules loads nothing for them."""
+"""What an App is given of jobs and schedules; a process without schedules loads no cron library."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
